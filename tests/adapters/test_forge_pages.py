@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.plugins.forges.rest.pages import read_page
-from sm.plugins.forges.web.answer import Page, has_next
+from sm.plugins.forges.web.answer import Page, has_next, read_page
 from sm.plugins.forges.web.errors import TooLongError
 
 LIMIT = 16

@@ -18,8 +18,8 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.token import TokenError, TokenSource
 from sm.config.schema import AgentSettings, ProjectSettings
 from sm.plugins.forges.git_credential_verb import answer
+from sm.plugins.forges.rest.entry import find_rest_problems
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.problems import find_rest_problems
 from sm.plugins.forges.settings import ForgejoSettings, GithubSettings
 from sm.sessions.launch import make_environment
 from sm.sessions.project import Project

@@ -31,7 +31,7 @@ from sm.plugins.forges.rest.shapes import (
     TimelineShape,
     User,
 )
-from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo
+from sm.plugins.forges.rest.woodpecker import LogEntry, Pipeline, Repo
 from tests.servers.recorder import Exchange
 
 HOOK = "HOOK"

@@ -14,7 +14,7 @@ import yaml
 from sm.adapters.forge.dialect import Dialect, find_text
 from sm.adapters.forge.model import BOT
 from sm.issues.look.webhooks import HeardWebhooks, read_heard_webhooks
-from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
+from sm.plugins.forges.webhook import FORGEJO, GITEA
 from sm.store.paths import Root
 from tests.conftest import sealed_environment
 from tests.forges import server

@@ -27,7 +27,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import TemporaryError, UsageError
-from sm.plugins.forges.github import observe
+from sm.plugins.forges.github import observation
 from sm.plugins.forges.github.graphql.client import NoGraphqlError, QueryError, find_graphql
 from sm.plugins.forges.settings import GithubSettings
 from sm.plugins.forges.web.errors import TokenRefusedError
@@ -99,7 +99,7 @@ def test_a_validator_of_another_token_is_not_used(side: RemoteSide) -> None:
 def test_only_what_has_changed_is_read_page_by_page(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observe, "PAGE", 2)
+    monkeypatch.setattr(observation, "PAGE", 2)
     for title in "abcde":
         side.open().issues.add(title, author="ada")
         age(side, 10)

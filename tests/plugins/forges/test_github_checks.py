@@ -14,9 +14,9 @@ from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.model import BOT, CheckState
 from sm.config.load import load
 from sm.plugins.doctor.project import check_forge
-from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.shapes import StatusShape
+from sm.plugins.forges.rest.status import combine
 from sm.sessions.project import Project
 from sm.setup.finding import Level
 from tests.forges.server import Asked, Reply

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.plugins.forges.rest.marker import BODY_LIMIT, add_marker, split_marker
+from sm.plugins.forges.rest.convert import BODY_LIMIT, add_marker, split_marker
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r"))
 

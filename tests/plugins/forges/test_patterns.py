@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.adapters.forge.model import CheckState
-from sm.plugins.forges.rest.combine import Part, combine
-from sm.plugins.forges.rest.patterns import expand, matches
+from sm.plugins.forges.rest.status import Part, combine, expand, matches
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sm.adapters.forge.model import InlineComment
-from sm.plugins.forges.github.shown_lines import add_to_text, find_shown, is_shown
+from sm.plugins.forges.github.forge import add_to_text, find_shown, is_shown
 from tests.helpers import git
 
 

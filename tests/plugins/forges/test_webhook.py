@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from sm.adapters.forge.dialect import COMMIT, About, Delivery, Dialect
 from sm.base.text import CONTROL
-from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA, GITHUB, GITLAB
-from sm.plugins.forges.webhook.signature import find_weakness
+from sm.plugins.forges.webhook import FORGEJO, GITEA, GITHUB, GITLAB, find_weakness
 from tests.forges.hook import Hook
 
 SECRET = "0123456789abcdef-a-secret"

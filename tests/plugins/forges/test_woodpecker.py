@@ -14,7 +14,7 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.base.errors import UsageError
-from sm.plugins.forges.woodpecker.ci import LATE_S
+from sm.plugins.forges.rest.woodpecker import LATE_S
 from tests.forges.server import Fault, Reply, Site
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Status

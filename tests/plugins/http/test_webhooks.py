@@ -141,7 +141,7 @@ def test_deliveries_are_remembered_within_limits(receiving: Receiving) -> None:
     """In this process: 10,000 requests would be a test of patience."""
     from sm.adapters.forge.dialect import Delivery, Webhooks
     from sm.config.load import load
-    from sm.plugins.forges.webhook.dialects import GITHUB
+    from sm.plugins.forges.webhook import GITHUB
     from sm.plugins.http.forge_looks import Looks
     from sm.plugins.http.webhooks import Receiver
     from sm.sessions.project import Project

@@ -9,12 +9,15 @@ from sm.adapters.forge.dialect import Webhooks
 from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitea.forge import GiteaForge
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
-from sm.plugins.forges.rest.labels import make_labels
-from sm.plugins.forges.rest.problems import find_rest_problems
+from sm.plugins.forges.rest.entry import (
+    find_rest_problems,
+    make_client,
+    make_labels,
+    make_settings,
+    make_woodpecker,
+)
 from sm.plugins.forges.settings import ForgejoSettings, GiteaSettings
-from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
-from sm.plugins.forges.webhook.expected import make_webhooks
+from sm.plugins.forges.webhook import FORGEJO, GITEA, make_webhooks
 
 __all__ = ["expect_webhooks", "find_problems", "open_forge", "prepare"]
 

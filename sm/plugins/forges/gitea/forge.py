@@ -12,27 +12,25 @@ from msgspec import structs
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
-from sm.plugins.forges.gitea.held import hold_back, is_behind
-from sm.plugins.forges.gitea.observe import Observer
+from sm.plugins.forges.gitea.observation import Observer
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
 from sm.plugins.forges.rest.checks import Checks
-from sm.plugins.forges.rest.combine import PASSED, Part
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.protection import FAST_FORWARD, hold_by_rules, is_behind
 from sm.plugins.forges.rest.pulls import BEHIND, Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, READ, WRITE
-from sm.plugins.forges.rest.rules import FAST_FORWARD
-from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Jobs, Run
-from sm.plugins.forges.rest.site import Site
+from sm.plugins.forges.rest.site import RestSettings, Site
+from sm.plugins.forges.rest.status import PASSED, Part
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client
 
 if TYPE_CHECKING:
-    from sm.plugins.forges.woodpecker.ci import Woodpecker
+    from sm.plugins.forges.rest.woodpecker import Woodpecker
 
 LOG = "log"
 EVENTS = {
@@ -65,7 +63,7 @@ class GiteaPulls(Pulls[GiteaReader]):
         shape = self.reader.pull_shape(number)
         found = make_pull(shape, self.reader.whole_reviews(number), self.reader.comments(number))
         found = structs.replace(found, check=self.checks.read(found.head, found.base))
-        return hold_back(found, shape, self.checks.rules(found.base))
+        return hold_by_rules(found, shape, self.checks.rules(found.base))
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str

@@ -16,11 +16,10 @@ from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.plugins.forges.gitea.shapes import ActionRun, Compared, Needed
 from sm.plugins.forges.gitea.statuses import RunReader, list_runs, read_statuses
-from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import make_comment, name_branch, read_login, space_out
+from sm.plugins.forges.rest.protection import BranchRules, name_checks
 from sm.plugins.forges.rest.pulls import refuse_nothing
 from sm.plugins.forges.rest.reader import GONE, PAGES, READ, WRITE
-from sm.plugins.forges.rest.rules import BranchRules, name_checks
 from sm.plugins.forges.rest.shapes import (
     Branch,
     Changed,
@@ -34,6 +33,7 @@ from sm.plugins.forges.rest.shapes import (
     TimelineShape,
     User,
 )
+from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client, Params
 

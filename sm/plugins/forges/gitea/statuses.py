@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from msgspec import Raw, structs
 
 from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, ActionTasks, Statuses
-from sm.plugins.forges.rest.combine import FAILED, Part
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.reader import GONE, Reader
 from sm.plugins.forges.rest.shapes import StatusShape
+from sm.plugins.forges.rest.status import FAILED, Part
 from sm.plugins.forges.web.answer import read_part
 from sm.plugins.forges.web.client import Params
 from sm.plugins.forges.web.errors import BadShapeError

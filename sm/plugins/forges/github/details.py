@@ -20,9 +20,9 @@ from sm.plugins.forges.github.graphql.client import (
 from sm.plugins.forges.github.graphql.convert import UNKNOWN, make_pull, make_reviews, make_source
 from sm.plugins.forges.github.graphql.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.github.reader import GithubReader
-from sm.plugins.forges.rest.combine import combine
+from sm.plugins.forges.rest.protection import BranchRules
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.status import combine
 from sm.plugins.forges.web.answer import read_part
 
 

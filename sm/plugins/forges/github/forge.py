@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,29 +28,26 @@ from sm.plugins.forges.github.graphql import queries
 from sm.plugins.forges.github.graphql.client import BUCKET, NoGraphqlError
 from sm.plugins.forges.github.graphql.convert import read_hold
 from sm.plugins.forges.github.graphql.discussion import UntoldError
-from sm.plugins.forges.github.observe import Observer
+from sm.plugins.forges.github.observation import Observer
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
-from sm.plugins.forges.github.shown_lines import add_to_text, find_shown, is_shown
 from sm.plugins.forges.rest.checks import Checks
-from sm.plugins.forges.rest.combine import PASSED, Part
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, find_outage, name_step
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.held import queue_up
 from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.protection import BranchRules, queue_up
 from sm.plugins.forges.rest.pulls import Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
-from sm.plugins.forges.rest.rules import BranchRules
-from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Merged
-from sm.plugins.forges.rest.site import Site
+from sm.plugins.forges.rest.site import RestSettings, Site
+from sm.plugins.forges.rest.status import PASSED, Part
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
 from sm.plugins.forges.web.limits import CORE
 
 if TYPE_CHECKING:
-    from sm.plugins.forges.woodpecker.ci import Woodpecker
+    from sm.plugins.forges.rest.woodpecker import Woodpecker
 
 LOG = "log"
 EVENTS = {
@@ -334,3 +332,34 @@ class GithubForge(RestForge[GithubReader]):
             return "" if not head or self.reader.may_read_runs(head) else head
         except SmError:
             return ""  # what is wrong there is told elsewhere
+
+
+FILE = re.compile(r"^\+\+\+ (?:b/)?(.*?)\t?$")
+HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+
+
+def find_shown(patch: str) -> dict[str, list[range]]:
+    """The lines of each file's new side that a patch shows, with those around the changes."""
+    found: dict[str, list[range]] = {}
+    ranges: list[range] = []
+    left = 0
+    for line in patch.split("\n"):
+        if left > 0:  # within a hunk a line of the file may look like a head
+            left -= not line.startswith(("-", "\\"))
+        elif head := FILE.match(line):
+            ranges = found.setdefault(head[1], [])
+        elif hunk := HUNK.match(line):
+            first, left = int(hunk[1]), int(hunk[2] or 1)
+            ranges.append(range(first, first + left))
+    return found
+
+
+def is_shown(remark: InlineComment, shown: Mapping[str, Iterable[range]]) -> bool:
+    """Whether a remark is on one of these lines."""
+    return any(remark.line in lines for lines in shown.get(remark.path, ()))
+
+
+def add_to_text(body: str, remarks: Iterable[InlineComment]) -> str:
+    """The text of a review with remarks on lines that it cannot be given as such."""
+    said = (f"`{one.path}:{one.line}`: {one.body}" for one in remarks)
+    return "\n\n".join(filter(None, [body, *said]))

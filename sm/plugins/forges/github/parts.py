@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.github.graphql.shapes import CheckSuite
 from sm.plugins.forges.github.shapes import ActionsJob, ActionsRun, CheckRunShape
-from sm.plugins.forges.rest.combine import APPROVAL, UNBEGUN, Part
 from sm.plugins.forges.rest.convert import read_moment
+from sm.plugins.forges.rest.status import APPROVAL, UNBEGUN, Part
 
 ACTIONS = "github-actions"
 ASKED = "action_required"

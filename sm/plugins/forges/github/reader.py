@@ -28,10 +28,10 @@ from sm.plugins.forges.github.shapes import (
     Remarked,
     StatusPage,
 )
-from sm.plugins.forges.rest.combine import Part, combine
 from sm.plugins.forges.rest.convert import make_status_part, read_login
 from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
 from sm.plugins.forges.rest.shapes import IssueShape, StatusShape, User
+from sm.plugins.forges.rest.status import Part, combine
 from sm.plugins.forges.web.answer import Answer, has_next, read_part
 from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadShapeError

@@ -23,9 +23,9 @@ from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.gitlab.project import GitlabProject
 from sm.plugins.forges.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
-from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import read_moment
 from sm.plugins.forges.rest.reader import GONE, WRITE
+from sm.plugins.forges.rest.status import Part
 
 OVER = frozenset({"success", "failed", "canceled", "skipped"})
 WAITING = frozenset({"manual", "scheduled"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm.adapters.forge.model import Sign
-from sm.plugins.forges.gitlab.held import CONFLICTS, EMPTY, UNSURE
+from sm.plugins.forges.gitlab.hold import CONFLICTS, EMPTY, UNSURE
 from sm.plugins.forges.gitlab.shapes import (
     Account,
     Diff,

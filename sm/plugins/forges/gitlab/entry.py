@@ -11,13 +11,17 @@ from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitlab.forge import GitlabForge
 from sm.plugins.forges.gitlab.shapes import TokenJson
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
-from sm.plugins.forges.rest.labels import make_labels
-from sm.plugins.forges.rest.problems import CHECK, find_rest_problems
+from sm.plugins.forges.rest.entry import (
+    CHECK,
+    find_rest_problems,
+    make_client,
+    make_labels,
+    make_settings,
+    make_woodpecker,
+)
 from sm.plugins.forges.rest.reader import GONE
 from sm.plugins.forges.settings import GitlabSettings
-from sm.plugins.forges.webhook.dialects import GITLAB
-from sm.plugins.forges.webhook.expected import make_webhooks
+from sm.plugins.forges.webhook import GITLAB, make_webhooks
 
 __all__ = ["expect_webhooks", "find_problems", "open_forge", "prepare"]
 

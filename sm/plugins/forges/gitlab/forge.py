@@ -12,27 +12,25 @@ from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundErr
 from sm.adapters.forge.model import Comment, Hold, InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import SmError
 from sm.plugins.forges.gitlab import ci
-from sm.plugins.forges.gitlab.commands import ASK_ME, REQUEST_CHANGES, defuse
 from sm.plugins.forges.gitlab.convert import join_diffs
-from sm.plugins.forges.gitlab.held import RUNNING, UNSURE, explain
-from sm.plugins.forges.gitlab.log import clean_trace
-from sm.plugins.forges.gitlab.observe import Observer
+from sm.plugins.forges.gitlab.hold import RUNNING, UNSURE, explain
+from sm.plugins.forges.gitlab.observation import Observer
+from sm.plugins.forges.gitlab.quick_actions import ASK_ME, REQUEST_CHANGES, defuse
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
 from sm.plugins.forges.rest.checks import Checks
-from sm.plugins.forges.rest.combine import Part
-from sm.plugins.forges.rest.failed_job import BYTES, Report
+from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_trace
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.pulls import Pulls
 from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE
-from sm.plugins.forges.rest.settings import RestSettings
-from sm.plugins.forges.rest.site import Site
+from sm.plugins.forges.rest.site import RestSettings, Site
+from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client
 
 if TYPE_CHECKING:
-    from sm.plugins.forges.woodpecker.ci import Woodpecker
+    from sm.plugins.forges.rest.woodpecker import Woodpecker
 
 LOG = "log"
 LOOKS = 8

@@ -9,7 +9,6 @@ from urllib.parse import quote
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review, hash_review
 from sm.plugins.forges.gitlab import ci, reviews
-from sm.plugins.forges.gitlab.commands import defuse, shorten_title, title_pull
 from sm.plugins.forges.gitlab.convert import (
     DEVELOPER,
     make_comment_shape,
@@ -18,8 +17,9 @@ from sm.plugins.forges.gitlab.convert import (
     make_pull_shape,
     make_repository,
 )
-from sm.plugins.forges.gitlab.held import add_removal, hold_back
+from sm.plugins.forges.gitlab.hold import add_removal, hold_back
 from sm.plugins.forges.gitlab.project import GitlabProject
+from sm.plugins.forges.gitlab.quick_actions import defuse, shorten_title, title_pull
 from sm.plugins.forges.gitlab.shapes import (
     BranchJson,
     ComparisonJson,
@@ -31,11 +31,10 @@ from sm.plugins.forges.gitlab.shapes import (
     Project,
     Thread,
 )
-from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import make_comment, make_pull, shorten, space_out
+from sm.plugins.forges.rest.protection import BranchRules
 from sm.plugins.forges.rest.pulls import refuse_nothing
 from sm.plugins.forges.rest.reader import READ, STATES, TRUST, WRITE
-from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import (
     Comparison,
     File,
@@ -45,6 +44,7 @@ from sm.plugins.forges.rest.shapes import (
     Repository,
     User,
 )
+from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Params
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Generic
 
@@ -13,17 +13,18 @@ from msgspec import structs
 from sm.adapters.forge.errors import UnreachableError
 from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.base.errors import SmError
-from sm.plugins.forges.rest.combine import Part, combine, find_failed
 from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
-from sm.plugins.forges.rest.read_rules import read_sources
+from sm.plugins.forges.rest.protection import FAST_FORWARD, BranchRules, Source
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.rest.rules import FAST_FORWARD, BranchRules
 from sm.plugins.forges.rest.site import R, Site
+from sm.plugins.forges.rest.status import Part, combine, find_failed
+from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
 
 if TYPE_CHECKING:
-    from sm.plugins.forges.woodpecker.ci import Woodpecker
+    from sm.plugins.forges.rest.woodpecker import Woodpecker
 
 LOGS = 3
 """Failed jobs whose logs are read."""
@@ -175,3 +176,33 @@ def _join(parts: list[Part], texts: list[str]) -> str:
         return texts[0]
     named = zip(parts, texts, strict=True)
     return "\n".join(f"== {part.name}\n{text.rstrip()}\n" for part, text in named)
+
+
+NOT_TOLD = (403, 404, 410)
+"""A token that may not read the rules goes without them, as a branch does that has none."""
+
+
+def read_sources(
+    web: Client,
+    paths: Mapping[str, Callable[[Answer], BranchRules]],
+    known: Mapping[str, Source],
+    purpose: str,
+) -> dict[str, Source]:
+    """Ask each address for the rules, unless its validator says that they are as `known`.
+
+    The rules change without a trace in any list. So they are asked for when all is read anew, with
+    the validator of the last answer, which costs nothing on GitHub as long as they stay the same.
+    """
+    token = web.token.fingerprint
+    found: dict[str, Source] = {}
+    for path, read in paths.items():
+        last = known.get(path, Source())
+        etag = last.etag if last.token == token else ""
+        answer = web.get(path, purpose, etag=etag, accept=NOT_TOLD)
+        if answer.is_unchanged:
+            found[path] = last
+        elif answer.status in NOT_TOLD:
+            found[path] = Source()
+        else:
+            found[path] = Source(read(answer), answer.etag, token)
+    return found

@@ -16,6 +16,11 @@ BYTES = 1024 * 1024
 """Of a log, its end: what a job says last is next to its failure."""
 STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ", re.MULTILINE)
 """What GitHub and Forgejo put before each line."""
+SECTION = re.compile(rb"section_(?:start|end):[0-9]{1,12}:[^\r\n]{1,500}?\r(?:\x1b\[0K)?")
+"""What begins and ends a part that the page can fold."""
+CONTINUED = re.compile(rb"\n[0-9T:.-]{20,30}Z [0-9a-f]{2}[EO]\+")
+GITLAB_STAMP = re.compile(rb"^[0-9T:.-]{20,30}Z [0-9a-f]{2}[EO] ", re.MULTILINE)
+"""What newer runners put before each line: the time, and whether it goes on the last one."""
 ERROR = "##[error]"
 AFTER = 3
 """Lines that are shown after the last error: behind it come other steps, which clean up."""
@@ -48,6 +53,12 @@ def clean_log(data: bytes) -> str:
     """A whole log as people and agents may read it: no colours, no stamps, no secrets."""
     text = strip_ansi(data.decode("utf-8", "replace").replace("\r\n", "\n"))
     return redact(STAMP.sub("", text))
+
+
+def clean_trace(data: bytes) -> str:
+    """A whole log as people and agents may read it: no stamps, folds, colours and secrets."""
+    data = GITLAB_STAMP.sub(b"", CONTINUED.sub(b"", data))
+    return clean_log(SECTION.sub(b"", data))
 
 
 def trim_log(text: str, lines: int) -> str:

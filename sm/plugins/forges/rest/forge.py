@@ -12,9 +12,9 @@ from msgspec import structs
 from sm.adapters.forge.model import Batch
 from sm.base.errors import SmError
 from sm.plugins.forges.rest import people
-from sm.plugins.forges.rest.changed import CURSOR
 from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.observation import CURSOR
 from sm.plugins.forges.rest.pulls import Pulls
 from sm.plugins.forges.rest.shapes import IssueShape
 from sm.plugins.forges.rest.site import R, Site

@@ -10,10 +10,9 @@ from msgspec import structs
 from sm.adapters.forge.errors import NotFoundError, RefusedError, UnreachableError
 from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
-from sm.plugins.forges.rest.marker import add_marker
+from sm.plugins.forges.rest.convert import add_marker
 from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
-from sm.plugins.forges.rest.settings import RestSettings
-from sm.plugins.forges.rest.site import R, Site
+from sm.plugins.forges.rest.site import R, RestSettings, Site
 
 NAMED = 30
 """Issues that are read because others depend on them."""

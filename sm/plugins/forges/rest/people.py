@@ -13,7 +13,7 @@ from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import Batch
 from sm.plugins.forges.rest.convert import GHOST, read_login
 from sm.plugins.forges.rest.reader import GONE, Reader
-from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.site import RestSettings
 from sm.plugins.forges.web.errors import BadShapeError
 
 ASKED = 20

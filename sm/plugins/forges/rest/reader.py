@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, Issue, IssueState, PullRequest, Review
-from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import (
     make_comment,
     make_issue,
@@ -19,8 +18,7 @@ from sm.plugins.forges.rest.convert import (
     shorten,
     space_out,
 )
-from sm.plugins.forges.rest.pages import read_page
-from sm.plugins.forges.rest.rules import METHODS, BranchRules, name_checks
+from sm.plugins.forges.rest.protection import METHODS, BranchRules, name_checks
 from sm.plugins.forges.rest.shapes import (
     Branch,
     CommentShape,
@@ -37,7 +35,8 @@ from sm.plugins.forges.rest.shapes import (
     RuleParameters,
     User,
 )
-from sm.plugins.forges.web.answer import Answer, Page, has_next
+from sm.plugins.forges.rest.status import Part
+from sm.plugins.forges.web.answer import Answer, Page, has_next, read_page
 from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadShapeError, MovedAwayError
 

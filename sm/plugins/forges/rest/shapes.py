@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from sm.adapters.forge.model import Sign
 from sm.base.foreign import NUMBER_LIMIT
-from sm.plugins.forges.rest.rules import FAST_FORWARD, MERGE, REBASE, REBASE_MERGE, SQUASH
+from sm.plugins.forges.rest.protection import FAST_FORWARD, MERGE, REBASE, REBASE_MERGE, SQUASH
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
 Whole = Annotated[int, Meta(ge=0, le=2**62)]

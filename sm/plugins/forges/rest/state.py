@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.plugins.forges.rest.rules import KeptRules
+from sm.plugins.forges.rest.protection import KeptRules
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
 from sm.store.paths import ProjectDir

@@ -1,8 +1,12 @@
-"""A forge's answer: its status, its headers, and its body as the shape that the caller expects."""
+"""Answers of a forge: status, headers, and the body as the shape that the caller expects.
+
+A page of a list that is too long for one answer is read in smaller ones: whoever may write there
+can make a page that long, and would stop everything with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -11,7 +15,7 @@ from msgspec import Raw, Struct
 from sm.base.decoding import decode
 from sm.base.foreign import NUMBER_LIMIT
 from sm.base.text import one_line
-from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError
+from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError, TooLongError
 
 T = TypeVar("T")
 
@@ -165,3 +169,36 @@ def _word(error: dict[str, object] | str) -> str:
         return error
     said = error.get("message") or " ".join(str(error.get(key, "")) for key in ("field", "code"))
     return str(said).strip()
+
+
+SHARE = 10
+"""A page that is too long is read in so many smaller ones, and each of those alike."""
+
+
+def read_page(ask: Callable[[int, int], Page[T]], number: int, size: int) -> Page[T]:
+    """Page `number`, counted from 1, of a list with `size` entries a page.
+
+    `ask` returns the page with those two. An entry that is too long by itself is passed over.
+    """
+    try:
+        return ask(number, size)
+    except TooLongError as error:
+        if size == 1:
+            return Page([], 1, [f"an entry is passed over: {error.message}"])
+    few = max(size // SHARE, 1)
+    first = (number - 1) * (size // few) + 1
+    parts = list[Page[T]]()
+    for part in range(first, first + size // few):
+        parts.append(read_page(ask, part, few))
+        if not parts[-1].size:
+            break
+    return _join(parts)
+
+
+def _join(parts: list[Page[T]]) -> Page[T]:
+    return Page(
+        [one for part in parts for one in part.found],
+        sum(part.size for part in parts),
+        [reason for part in parts for reason in part.bad],
+        parts[-1].headers,
+    )

@@ -16,7 +16,7 @@ from sm.adapters.forge.model import (
     CheckState,
 )
 from sm.base.errors import UsageError
-from sm.plugins.forges.gitlab.log import clean_trace
+from sm.plugins.forges.rest.failed_job import clean_trace
 from tests.forges.gitlab import FORK, Pipe
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened

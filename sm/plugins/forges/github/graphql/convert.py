@@ -33,19 +33,18 @@ from sm.plugins.forges.github.graphql.shapes import (
     there,
 )
 from sm.plugins.forges.github.parts import make_unbegun_suite_parts
-from sm.plugins.forges.rest.combine import Part, combine
 from sm.plugins.forges.rest.convert import (
     REVIEWS,
     cut_hunk,
     read_login,
     read_moment,
     space_out,
+    split_marker,
     stand,
 )
-from sm.plugins.forges.rest.held import DRAFT, hold_back, queue_up
-from sm.plugins.forges.rest.marker import split_marker
-from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.protection import DRAFT, BranchRules, hold_by_state, queue_up
 from sm.plugins.forges.rest.shapes import User
+from sm.plugins.forges.rest.status import Part, combine
 
 STATES = {"OPEN": PullState.OPEN, "MERGED": PullState.MERGED, "CLOSED": PullState.CLOSED}
 CONFLICTING, UNKNOWN = "CONFLICTING", "UNKNOWN"
@@ -101,7 +100,7 @@ def read_hold(pull: PullRequest, node: PullNode, rules: BranchRules) -> PullRequ
         entry = node.merge_queue_entry or QueueEntry()
         return queue_up(pull, entry.position, entry.state)
     state = DRAFT if node.is_draft else node.merge_state_status
-    return hold_back(pull, state, node.review_decision or "", rules)
+    return hold_by_state(pull, state, node.review_decision or "", rules)
 
 
 def make_reviews(nodes: Iterable[ReviewNode | None] | None) -> tuple[Review, ...]:

@@ -23,17 +23,15 @@ from sm.adapters.forge.model import (
     hash_review,
 )
 from sm.base.foreign import format_utc
-from sm.plugins.forges.gitea.held import hold_back
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
-from sm.plugins.forges.rest.changed import CURSOR
-from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
-from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.plugins.forges.rest.observation import CURSOR, OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.plugins.forges.rest.people import list_people, recall_people
+from sm.plugins.forges.rest.protection import BranchRules, hold_by_rules
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.rest.rules import BranchRules
-from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import IssueShape, PullShape
+from sm.plugins.forges.rest.site import RestSettings
+from sm.plugins.forges.rest.status import combine
 
 RACY_S = 2.0
 """An entry may have changed again for so many seconds after its time: that has no fractions."""
@@ -142,7 +140,7 @@ class Observer(ListObserver[GiteaReader]):
         check = combine(parts, pull.head, expected=has_ci, required=rules.checks)
         reviews = self._reviews(pull.number, known)
         pull = structs.replace(pull, reviews=reviews, check=check)
-        return hold_back(pull, shape, rules)
+        return hold_by_rules(pull, shape, rules)
 
     def _reviews(self, number: int, known: PullRequest | None) -> tuple[Review, ...]:
         """The reviews without texts. No list shows that one was edited.

@@ -38,15 +38,23 @@ from sm.plugins.forges.github.graphql.shapes import PullNode
 from sm.plugins.forges.github.parts import make_unbegun_suite_parts
 from sm.plugins.forges.github.reader import GithubReader
 from sm.plugins.forges.github.shapes import Remarked
-from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
 from sm.plugins.forges.rest.checks import is_bare
 from sm.plugins.forges.rest.convert import is_of_fork, read_moment
 from sm.plugins.forges.rest.issues import read_dependencies
-from sm.plugins.forges.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found, recall_comments
+from sm.plugins.forges.rest.observation import (
+    CURSOR,
+    DISCUSSED,
+    OVERLAP_S,
+    PAGES,
+    RECENT_S,
+    Found,
+    list_changed,
+    recall_comments,
+)
 from sm.plugins.forges.rest.people import find_people, keep_people, list_people, recall_people
 from sm.plugins.forges.rest.reader import OBSERVE, PAGE
-from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Changed, IssueShape
+from sm.plugins.forges.rest.site import RestSettings
 from sm.plugins.forges.web.limits import read_date
 
 RACY_S = 2.0

@@ -17,15 +17,22 @@ from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors
 from sm.base.foreign import format_utc
 from sm.plugins.forges.gitlab import ci
 from sm.plugins.forges.gitlab.convert import make_issue_shape, make_pull_shape
-from sm.plugins.forges.gitlab.held import hold_back, keep_hold
+from sm.plugins.forges.gitlab.hold import hold_back, keep_hold
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import IssueJson, MergeRequest
-from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
-from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull
-from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.plugins.forges.rest.observation import (
+    CURSOR,
+    OVERLAP_S,
+    PAGES,
+    RECENT_S,
+    Found,
+    ListObserver,
+    list_changed,
+)
 from sm.plugins.forges.rest.people import list_people, recall_people
 from sm.plugins.forges.rest.reader import OBSERVE, PAGE
+from sm.plugins.forges.rest.status import combine
 from sm.plugins.forges.web.limits import read_date
 
 T = TypeVar("T", IssueJson, MergeRequest)

@@ -12,15 +12,71 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec import Struct
+
 from sm.adapters.forge.errors import AtWorkError, RefusedError, UnreachableError
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
-from sm.plugins.forges.rest.combine import UNBEGUN, Part
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
+from sm.plugins.forges.rest.status import UNBEGUN, Part
 from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadAnswerError
-from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo, Workflow, WorkflowStep
+
+
+class Repo(Struct, frozen=True):
+    """A repository. Woodpecker's addresses have its own id."""
+
+    id: int
+
+
+class WorkflowStep(Struct, frozen=True):
+    """A step of a workflow. Its log goes by its `id`, which is not its place (`pid`).
+
+    `error` says why it could not even begin, if that is so: then it has no log.
+    """
+
+    id: int
+    name: str = ""
+    state: str = ""
+    type: str = ""
+    error: str = ""
+
+
+class Workflow(Struct, frozen=True):
+    """One file of a pipeline, or one combination of its matrix: then others have its name."""
+
+    name: str = ""
+    pid: int = 0
+    error: str = ""
+    children: list[WorkflowStep] | None = None
+
+
+class Mistake(Struct, frozen=True):
+    """What is wrong with the configuration of a pipeline."""
+
+    message: str = ""
+    is_warning: bool = False
+
+
+class Pipeline(Struct, frozen=True):
+    """All that has run for one push."""
+
+    number: int
+    errors: list[Mistake] | None = None
+    workflows: list[Workflow] | None = None
+    status: str = ""
+    commit: str = ""
+    created: int = 0
+    from_fork: bool = False
+
+
+class LogEntry(Struct, frozen=True):
+    """A line of a log; JSON has its bytes in base64."""
+
+    data: bytes | None = None
+    line: int = 0
+
 
 T = TypeVar("T")
 

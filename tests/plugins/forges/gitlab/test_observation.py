@@ -18,7 +18,7 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
-from sm.plugins.forges.gitlab.commands import defuse, title_pull
+from sm.plugins.forges.gitlab.quick_actions import defuse, title_pull
 from sm.plugins.forges.web.errors import LimitedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges.server import Fault, Reply
