@@ -27,7 +27,7 @@ from sm.plugins.forges.settings import (
     GithubSettings,
     GitlabSettings,
 )
-from sm.plugins.forges.web import again
+from sm.plugins.forges.web import request
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.gitlab import Gitlab
@@ -176,8 +176,8 @@ def remote_side(
         # No certificate is trusted there: all servers are on loopback, and to load those of the
         # machine takes longer than most requests.
         environment.setenv("SSL_CERT_DIR", str(folder))
-        environment.setattr(again, "FIRST_PAUSE_S", 0.001)
-        environment.setattr(again, "LONGEST_PAUSE_S", 0.002)
+        environment.setattr(request, "FIRST_PAUSE_S", 0.001)
+        environment.setattr(request, "LONGEST_PAUSE_S", 0.002)
         environment.setattr(gitea_reader, "UNCERTAIN_S", 0.0)
         environment.setattr(gitlab_forge, "UNSURE_S", 0.0)
         site.clock = lambda: state.clock()

@@ -44,8 +44,8 @@ def react(_invocation, words):
     told["parent"] = os.getppid()
     import colorsys
     if "CERTIFICATES" in os.environ:
-        from sm.plugins.forges.web import certificates
-        certificates.load()
+        from sm.plugins.forges.web import transport
+        transport.load_certificates()
     (folder / words[0]).write_text(json.dumps(told))
     while (folder / f"{words[0]}.hold").exists():
         time.sleep(0.01)

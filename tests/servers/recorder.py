@@ -18,7 +18,8 @@ import msgspec
 import pytest
 
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client, Request
+from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.request import Request
 
 FOLDER = Path(__file__).parents[1] / "forges" / "recordings"
 NAME = "harbor/harb"

@@ -23,9 +23,10 @@ from sm.adapters.forge.errors import (
     UnreachableError,
 )
 from sm.adapters.forge.model import BOT, PullState, ReviewState
-from sm.plugins.forges.web import again
+from sm.plugins.forges.web import request
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client, Request
+from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.request import Request
 from sm.testing.forge import ForgeContract
 from tests.helpers import wait_for
 from tests.servers.conftest import Servers
@@ -120,12 +121,12 @@ class Real(ForgeContract, Journeys):
         assert other == number, "the number is given again"
         with pytest.raises(HeadMovedError):
             forge.pulls.merge(number, head=head, author=BOT)
-        again = forge.issues.add("Another one", author=BOT)
+        request = forge.issues.add("Another one", author=BOT)
         seen = forge.observe(since)
         [pull] = [one for one in seen.pulls if one.number == number]
         assert (pull.branch, pull.head, pull.state) == ("theirs", theirs, PullState.OPEN)
-        [found] = [one for one in seen.issues if one.number == again.number]
-        assert again.number == lost
+        [found] = [one for one in seen.issues if one.number == request.number]
+        assert request.number == lost
         [before] = [one for one in since.issues if one.number == lost]
         assert found.at > before.at, "by that another issue of the same number is known"
         assert forge.branch_head("main") not in (head, theirs)
@@ -134,7 +135,7 @@ class Real(ForgeContract, Journeys):
     def test_a_server_that_is_killed_within_a_write_has_it_once(
         self, side: ServerSide, what: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.5)
+        monkeypatch.setattr(request, "FIRST_PAUSE_S", 0.5)
         side.admit("rita")
         for number, after_s in enumerate(KILLS_S):
             write, count = WRITES[what](side, f"fix/{number}")

@@ -12,7 +12,7 @@ import pytest
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.adapters.token import Token, TokenError, TokenSource, read_token
 from sm.base.act_guard import OvertakenError, guard_acts
-from sm.plugins.forges.web import again, client, deadline
+from sm.plugins.forges.web import client, request, transport
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import (
     BadAnswerError,
@@ -62,8 +62,8 @@ def respond(asked: Asked) -> Reply:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(again, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(again, "LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr(request, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(request, "LONGEST_PAUSE_S", 0.002)
     with serving(respond) as site:
         yield site
 
@@ -101,7 +101,7 @@ def test_a_forge_that_keeps_failing_is_given_up(web: Client, site: Site) -> None
     site.faults = [Fault(times=99, reply=Reply(503, data={"message": "maintenance"}))]
     with pytest.raises(UnreachableError, match="maintenance"):
         web.get("/thing", "test")
-    assert len(site.asked) == again.TRIES
+    assert len(site.asked) == request.TRIES
 
 
 def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -> None:
@@ -126,7 +126,7 @@ def test_an_answer_that_comes_in_drops_has_an_end(
 def test_what_comes_before_an_answer_has_an_end(
     web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadline, "HEAD_LIMIT", 10_000)
+    monkeypatch.setattr(transport, "HEAD_LIMIT", 10_000)
     site.faults = [Fault(early=3)]
     assert web.get("/thing", "test").status == 200
     site.faults = [Fault(early=1000, times=9)]

@@ -12,9 +12,9 @@ from sm.plugins.forges.gitea.forge import GiteaForge
 from sm.plugins.forges.rest.entry import (
     find_rest_problems,
     make_client,
-    make_labels,
     make_settings,
     make_woodpecker,
+    prepare,
 )
 from sm.plugins.forges.settings import ForgejoSettings, GiteaSettings
 from sm.plugins.forges.webhook import FORGEJO, GITEA, make_webhooks
@@ -43,10 +43,3 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webho
     assert isinstance(settings, ForgejoSettings | GiteaSettings)
     dialect = FORGEJO if isinstance(settings, ForgejoSettings) else GITEA
     return make_webhooks(settings, dialect, state)
-
-
-def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
-    """Make the usual labels, as far as they are missing; the repository itself is there."""
-    assert isinstance(settings, ForgejoSettings | GiteaSettings)
-    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    return make_labels(forge, forge.site.settings.labels)

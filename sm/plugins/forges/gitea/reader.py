@@ -35,7 +35,8 @@ from sm.plugins.forges.rest.shapes import (
 )
 from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client, Params
+from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.request import Params
 
 NEEDED = 5
 """What an issue or a pull request depends on: so many are named."""

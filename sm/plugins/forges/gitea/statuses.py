@@ -21,8 +21,8 @@ from sm.plugins.forges.rest.reader import GONE, Reader
 from sm.plugins.forges.rest.shapes import StatusShape
 from sm.plugins.forges.rest.status import FAILED, Part
 from sm.plugins.forges.web.answer import read_part
-from sm.plugins.forges.web.client import Params
 from sm.plugins.forges.web.errors import BadShapeError
+from sm.plugins.forges.web.request import Params
 
 SIZE, STATUS_PAGES, TASK_PAGES = 50, 20, 4
 OF_PULL = re.compile(r" \(pull_request[a-z_]{0,40}\)\Z")

@@ -12,9 +12,9 @@ from sm.plugins.forges.github.forge import GithubForge
 from sm.plugins.forges.rest.entry import (
     find_rest_problems,
     make_client,
-    make_labels,
     make_settings,
     make_woodpecker,
+    prepare,
 )
 from sm.plugins.forges.settings import GithubSettings
 from sm.plugins.forges.webhook import GITHUB, make_webhooks
@@ -45,10 +45,3 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webho
     """How GitHub delivers."""
     assert isinstance(settings, GithubSettings)
     return make_webhooks(settings, GITHUB, state)
-
-
-def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
-    """Make the usual labels, as far as they are missing; the repository itself is there."""
-    assert isinstance(settings, GithubSettings)
-    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    return make_labels(forge, forge.site.settings.labels)

@@ -33,8 +33,9 @@ from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
 from sm.plugins.forges.rest.shapes import IssueShape, StatusShape, User
 from sm.plugins.forges.rest.status import Part, combine
 from sm.plugins.forges.web.answer import Answer, has_next, read_part
-from sm.plugins.forges.web.client import Client, Params
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadShapeError
+from sm.plugins.forges.web.request import Params
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from sm.plugins.forges.rest.entry import (
     CHECK,
     find_rest_problems,
     make_client,
-    make_labels,
     make_settings,
     make_woodpecker,
+    prepare,
 )
 from sm.plugins.forges.rest.reader import GONE
 from sm.plugins.forges.settings import GitlabSettings
@@ -69,10 +69,3 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webho
     """How GitLab delivers."""
     assert isinstance(settings, GitlabSettings)
     return make_webhooks(settings, GITLAB, state)
-
-
-def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
-    """Make the usual labels, as far as they are missing; the repository itself is there."""
-    assert isinstance(settings, GitlabSettings)
-    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    return make_labels(forge, forge.site.settings.labels)

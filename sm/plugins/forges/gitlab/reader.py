@@ -46,7 +46,7 @@ from sm.plugins.forges.rest.shapes import (
 )
 from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Params
+from sm.plugins.forges.web.request import Params
 
 T = TypeVar("T")
 

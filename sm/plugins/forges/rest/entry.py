@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.protocol import Accounted
 from sm.adapters.token import TokenSource, read_token
 from sm.base.errors import SmError
-from sm.config.forges import RemoteSettings
+from sm.config.forges import ForgeSettings, RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import Reader
@@ -77,18 +77,20 @@ KNOWN = "already_exists"
 """GitHub's word for a label that is there (docs.github.com, "Troubleshooting the REST API")."""
 
 
-def make_labels(forge: RestForge[Reader], wanted: Iterable[str]) -> list[str]:
-    """Make those that the repository lacks; return a line for each."""
+def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
+    """Make the usual labels, as far as they are missing; the repository itself is there."""
+    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    assert isinstance(forge, RestForge)
     there = forge.issues.list_labels()
-    missing = [label for label in wanted if label not in there]
+    missing = [label for label in forge.site.settings.labels if label not in there]
     for label in missing:
         try:
             forge.reader.make_label(label)
         except RefusedError as error:
             if KNOWN not in error.said:  # by another process
                 raise
-    repository = forge.site.settings.repository
-    return [f"made the label '{label}' in '{repository}'" for label in missing]
+    named = forge.site.settings.repository
+    return [f"made the label '{label}' in '{named}'" for label in missing]
 
 
 CHECK = "check"

@@ -37,8 +37,9 @@ from sm.plugins.forges.rest.shapes import (
 )
 from sm.plugins.forges.rest.status import Part
 from sm.plugins.forges.web.answer import Answer, Page, has_next, read_page
-from sm.plugins.forges.web.client import Client, Params
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadShapeError, MovedAwayError
+from sm.plugins.forges.web.request import Params
 
 R = TypeVar("R")
 T = TypeVar("T")

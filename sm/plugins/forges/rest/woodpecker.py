@@ -20,8 +20,9 @@ from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
 from sm.plugins.forges.rest.status import UNBEGUN, Part
-from sm.plugins.forges.web.client import Client, Params
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadAnswerError
+from sm.plugins.forges.web.request import Params
 
 
 class Repo(Struct, frozen=True):

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.adapters.token import Token, TokenError
 from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.plugins.forges.web import certificates
-from sm.plugins.forges.web.again import PATIENCE_S, AgainError, repeat
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.errors import (
     BadAnswerError,
@@ -33,14 +31,13 @@ from sm.plugins.forges.web.errors import (
 )
 from sm.plugins.forges.web.ledger import Book, Count, Ledger
 from sm.plugins.forges.web.limits import find_wait, is_of_bucket, read_limit
+from sm.plugins.forges.web.request import PATIENCE_S, AgainError, Params, Request, repeat
 
 if TYPE_CHECKING:
     import httpx2
 
 CONNECT_S, READ_S, EXCHANGE_S = 5.0, 20.0, 60.0
 """So long a connection may take, the next part of an answer, and a request with all of it."""
-BODY_LIMIT = 16 * 1024 * 1024
-"""Bytes of an answer."""
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
 NOT_SHOWN = range(300, 500)
@@ -53,40 +50,6 @@ THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<res
 SSO = re.compile(r"\burl=(https://\S{1,500})")
 """Where GitHub lets a person authorise a token for an organisation: the header `X-GitHub-SSO`
 (docs.github.com, "Authenticating to the REST API")."""
-
-Params = Mapping[str, str | int]
-
-
-class Request(Struct, frozen=True):
-    """One request. `path` begins at the forge's address, or is a whole URL of the same place."""
-
-    method: str
-    path: str
-    purpose: str
-    params: Params = {}
-    body: object = None
-    headers: Mapping[str, str] = {}
-    accept: tuple[int, ...] = ()
-    limit: int = BODY_LIMIT
-    harmless: bool = False
-    """It is a POST, and doing it twice is doing it once."""
-    asks: bool = False
-    """It is a POST that only asks, such as a query of GraphQL."""
-
-    @property
-    def what(self) -> str:
-        """The request in a sentence, without its parameters."""
-        return f"{self.method} {self.path.partition('?')[0]}"
-
-    @property
-    def changes(self) -> bool:
-        """Whether others may see something of it; a query may be a POST, and changes nothing."""
-        return self.method != "GET" and not self.asks
-
-    @property
-    def may_repeat(self) -> bool:
-        """Whether doing it twice is doing it once."""
-        return self.harmless or self.method != "POST"
 
 
 class Client:
@@ -122,17 +85,17 @@ class Client:
 
         import httpx2
 
-        from sm.plugins.forges.web import deadline
+        from sm.plugins.forges.web import transport
 
         made = httpx2.Client(
-            verify=certificates.load(),
+            verify=transport.load_certificates(),
             timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
             limits=httpx2.Limits(max_connections=4, max_keepalive_connections=2),
             headers={"User-Agent": "sm-orchestrator", "Accept": "application/json"} | self._headers,
             follow_redirects=False,
         )
         weakref.finalize(self, made.close)  # a server opens forges again and again
-        return deadline.guard(made)
+        return transport.guard(made)
 
     def close(self) -> None:
         """Close the connections."""
@@ -202,10 +165,10 @@ class Client:
     ) -> Answer:
         import httpx2
 
-        from sm.plugins.forges.web import deadline
+        from sm.plugins.forges.web import transport
 
         try:
-            with deadline.exchange(EXCHANGE_S) as now, self._http.stream("GET", url) as found:
+            with transport.exchange(EXCHANGE_S) as now, self._http.stream("GET", url) as found:
                 now.head_left = None
                 body = _read_bounded(found, -limit, path)
                 status, headers = found.status_code, dict(found.headers)
@@ -330,7 +293,7 @@ class Client:
     def _exchange(self, request: Request, url: str) -> Answer:
         import httpx2
 
-        from sm.plugins.forges.web import deadline
+        from sm.plugins.forges.web import transport
 
         headers = dict(request.headers) | {"Authorization": f"{self._scheme} {self.token.secret}"}
         content = None if request.body is None else msgspec.json.encode(request.body)
@@ -339,7 +302,7 @@ class Client:
         params: dict[str, Any] | None = dict(request.params) or None
         try:
             with (
-                deadline.exchange(EXCHANGE_S, changes=request.changes) as now,
+                transport.exchange(EXCHANGE_S, changes=request.changes) as now,
                 self._http.stream(
                     request.method, url, params=params, headers=headers, content=content
                 ) as found,

@@ -25,10 +25,11 @@ from sm.plugins.forges.github.graphql.shapes import (
 )
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.web.answer import Answer, read_part
-from sm.plugins.forges.web.client import Client, Request
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadShapeError, LimitedError
 from sm.plugins.forges.web.ledger import Count
 from sm.plugins.forges.web.limits import SECONDARY_S, Limit, find_wait, read_limit
+from sm.plugins.forges.web.request import Request
 
 T = TypeVar("T")
 Out = TypeVar("Out", bound=Outcome)

@@ -1,4 +1,4 @@
-"""One deadline for a whole exchange, and a bound for the head of its answer.
+"""Transport of a request: certificates, one deadline for all of it, a bound for an answer's head.
 
 The library's own limits are for each read alone: a server that sends a byte a second, or answers
 "100 Continue" without end, keeps them all. So each read and write of an exchange gets no more time
@@ -8,17 +8,51 @@ than is left of it. Imported late: it needs the library.
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import httpcore2
 import httpx2
 from httpcore2 import NetworkBackend, NetworkStream
 
+from sm.base import at_hand
 from sm.base.act_guard import before_act
 from sm.base.clock import Deadline
+
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""The variables that name others than those of the machine; the first one is preferred."""
+
+
+def load_certificates() -> ssl.SSLContext:
+    """Return what connections are checked by. To read it takes longer than most requests."""
+    named = [os.environ.get(name, "") for name in CERTIFICATES]
+    at_hand.note(f"{__name__}:{read_certificates.__name__}", *named)
+    return _load(*named)
+
+
+def read_certificates(*named: str) -> tuple[str, ...]:
+    """Read the certificates that `load_certificates` is to find; return the files and folders.
+
+    `named` are the values of the variables. The environment must be ours to change: this is a
+    server of passes.
+    """
+    for name, value in zip(CERTIFICATES, named, strict=True):
+        os.environ.pop(name, None)  # OpenSSL takes an empty one for a name
+        if value:
+            os.environ[name] = value
+    _load(*named)
+    paths = ssl.get_default_verify_paths()
+    return tuple(filter(None, named)) or (paths.openssl_cafile, paths.openssl_capath)
+
+
+@cache
+def _load(_file: str, _folder: str) -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
 
 HEAD_LIMIT = 1024 * 1024
 """Bytes that may come before the body, together with "100 Continue" and its like."""

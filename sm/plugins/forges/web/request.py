@@ -1,9 +1,11 @@
-"""Sends a request again, where that is allowed, with growing pauses and an end."""
+"""A request to a forge, and its repetition with growing pauses and an end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -11,6 +13,41 @@ TRIES = 4
 PATIENCE_S = 20.0
 """How long one call may take with all of its pauses; a longer limit is the caller's to wait out."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 4.0
+BODY_LIMIT = 16 * 1024 * 1024
+"""Bytes of an answer."""
+Params = Mapping[str, str | int]
+
+
+class Request(Struct, frozen=True):
+    """One request. `path` begins at the forge's address, or is a whole URL of the same place."""
+
+    method: str
+    path: str
+    purpose: str
+    params: Params = {}
+    body: object = None
+    headers: Mapping[str, str] = {}
+    accept: tuple[int, ...] = ()
+    limit: int = BODY_LIMIT
+    harmless: bool = False
+    """It is a POST, and doing it twice is doing it once."""
+    asks: bool = False
+    """It is a POST that only asks, such as a query of GraphQL."""
+
+    @property
+    def what(self) -> str:
+        """The request in a sentence, without its parameters."""
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether others may see something of it; a query may be a POST, and changes nothing."""
+        return self.method != "GET" and not self.asks
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether doing it twice is doing it once."""
+        return self.harmless or self.method != "POST"
 
 
 class AgainError(Exception):
