@@ -26,7 +26,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import Forge
 from sm.base.errors import UsageError
-from sm.plugins.forges.rest.protection import FAST_FORWARD, METHODS, REBASE, REBASE_MERGE
+from sm.plugins.forges.rest.shapes import FAST_FORWARD, METHODS, REBASE, REBASE_MERGE
 from sm.plugins.forges.web.errors import TokenRefusedError
 from tests.helpers import wait_for
 from tests.servers.sides import SAID, World, reopen

@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Review, ReviewState
 from sm.plugins.forges.github.graphql import discussion
-from sm.plugins.forges.web import client
+from sm.plugins.forges.web import request
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, age, github_of, opened, remote_side
@@ -153,7 +153,7 @@ def test_texts_that_are_too_long_for_one_answer_keep_nothing_from_being_read(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As 70 remarks of a stranger are, each as long as GitHub takes it: here to a smaller scale."""
-    monkeypatch.setattr(client.Request, "limit", client.BODY_LIMIT // 64)
+    monkeypatch.setattr(request.Request, "limit", request.BODY_LIMIT // 64)
     number, _ = opened(side)
     ident = wish(side, number)
     since = side.open().observe()

@@ -20,10 +20,10 @@ from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.protection import FAST_FORWARD, hold_by_rules, is_behind
+from sm.plugins.forges.rest.protection import hold_by_rules, is_behind
 from sm.plugins.forges.rest.pulls import BEHIND, Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, READ, WRITE
-from sm.plugins.forges.rest.shapes import Job, Jobs, Run
+from sm.plugins.forges.rest.shapes import FAST_FORWARD, Job, Jobs, Run
 from sm.plugins.forges.rest.site import RestSettings, Site
 from sm.plugins.forges.rest.status import PASSED, Part
 from sm.plugins.forges.web.answer import Answer

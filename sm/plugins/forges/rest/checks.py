@@ -15,8 +15,9 @@ from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.base.errors import SmError
 from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
-from sm.plugins.forges.rest.protection import FAST_FORWARD, BranchRules, Source
+from sm.plugins.forges.rest.protection import BranchRules, Source
 from sm.plugins.forges.rest.reader import OBSERVE
+from sm.plugins.forges.rest.shapes import FAST_FORWARD
 from sm.plugins.forges.rest.site import R, Site
 from sm.plugins.forges.rest.status import Part, combine, find_failed
 from sm.plugins.forges.web.answer import Answer

@@ -6,14 +6,10 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Hold, PullRequest, PullState, ReviewState
 from sm.base.foreign import NAME_LIMIT, tidy
-from sm.plugins.forges.rest.shapes import PullShape
+from sm.plugins.forges.rest.shapes import METHODS, PullShape
 
 CHECKS = 100
 """Required checks that are kept."""
-MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
-REBASE_MERGE, FAST_FORWARD = "rebase-merge", "fast-forward-only"
-METHODS = (MERGE, SQUASH, REBASE, REBASE_MERGE, FAST_FORWARD)
-"""How forges merge; the last two are of Forgejo and Gitea alone (`models/repo/git.go`)."""
 
 
 class BranchRules(Struct, frozen=True):

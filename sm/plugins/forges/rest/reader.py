@@ -18,8 +18,9 @@ from sm.plugins.forges.rest.convert import (
     shorten,
     space_out,
 )
-from sm.plugins.forges.rest.protection import METHODS, BranchRules, name_checks
+from sm.plugins.forges.rest.protection import BranchRules, name_checks
 from sm.plugins.forges.rest.shapes import (
+    METHODS,
     Branch,
     CommentShape,
     Comparison,

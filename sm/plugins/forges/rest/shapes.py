@@ -8,13 +8,17 @@ from msgspec import Meta, Struct
 
 from sm.adapters.forge.model import Sign
 from sm.base.foreign import NUMBER_LIMIT
-from sm.plugins.forges.rest.protection import FAST_FORWARD, MERGE, REBASE, REBASE_MERGE, SQUASH
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
 Whole = Annotated[int, Meta(ge=0, le=2**62)]
 """A number that can be kept in a file: an id, a count."""
 Sha = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})?\Z")]
 """A commit, which gets into addresses; '' for none."""
+
+MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
+REBASE_MERGE, FAST_FORWARD = "rebase-merge", "fast-forward-only"
+METHODS = (MERGE, SQUASH, REBASE, REBASE_MERGE, FAST_FORWARD)
+"""How forges merge; the last two are of Forgejo and Gitea alone (`models/repo/git.go`)."""
 
 
 class User(Struct, frozen=True):
