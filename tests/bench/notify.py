@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from sm.plugins.notify.channel import Services
+from sm.plugins.notify.entry import open_notify
 from sm.plugins.notify.model import Memory
-from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.store import lock
 from sm.testing.channel import QUESTION, make_session

@@ -15,7 +15,7 @@ from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels.channel import Channel, Word
 from sm.config.shapes import read_section
-from sm.plugins.notify import starting
+from sm.plugins.notify import wakeup
 from sm.plugins.notify.model import Held
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
@@ -67,7 +67,7 @@ class Services(Channel, Struct, frozen=True):
 
     def listen(self) -> None:
         """Nobody answers here; but what is due is sent, if nobody sends it now."""
-        starting.ensure_sent(Post(self.session.root), self.settings.variables)
+        wakeup.ensure_sent(Post(self.session.root), self.settings.variables)
 
     def _put(self, word: Word, need: NeedKind, *, asked: bool) -> None:
         wanting = [name for name, one in self.settings.channels.items() if need in one.needs]
@@ -76,7 +76,7 @@ class Services(Channel, Struct, frozen=True):
         page = self.settings.link_to(self.session.name)
         held = make_held(self.session, word, need, asked=asked, page=page)
         failed = [error for name in wanting if (error := self._put_into(name, held))]
-        starting.wake(Post(self.session.root), self.settings.variables)
+        wakeup.wake(Post(self.session.root), self.settings.variables)
         if failed:
             raise failed[0]
 

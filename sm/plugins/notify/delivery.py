@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from msgspec import structs
@@ -18,8 +18,10 @@ from sm.plugins.notify.letter_text import write_letter
 from sm.plugins.notify.model import AGAIN, Held, Lost
 from sm.plugins.notify.outbox import Outbox
 from sm.plugins.notify.rules import Letter
-from sm.plugins.notify.settled import list_settled
+from sm.sessions import plan
+from sm.sessions.history import fold
 from sm.store.failpoint import crash_point
+from sm.store.paths import Root
 
 STUCK_S = 600.0
 """A service that has not come to an end by then is left alone, with the whole process."""
@@ -91,9 +93,9 @@ def _list_open(outbox: Outbox, at: float) -> list[Held]:
 
 def _keep_own(outbox: Outbox, words: list[Held]) -> tuple[list[Held], str]:
     """Return the words that may be sent, and why that is not known of others, which wait."""
-    from sm.plugins.notify import fencing  # for few words
+    from sm.plugins.notify import fence  # for few words
 
-    found = fencing.sort(outbox, words)
+    found = fence.sort(outbox, words)
     for word in found.late:
         outbox.move(word, outbox.sending, outbox.told)
     for word in found.unsure:
@@ -145,7 +147,7 @@ class Courier(threading.Thread):
 
 def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
     """Send one message, and note what became of it; say whether the service has it."""
-    from sm.plugins.notify import sending
+    from sm.plugins.notify import service
 
     # What was settled meanwhile is gone.
     words = [word for word in letter.words if outbox.move(word, outbox.new, outbox.sending)]
@@ -159,9 +161,9 @@ def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
     title, text = write_letter(words, is_one_cause=len(letter.causes) == 1)
     crash_point("notify:taken")
     try:
-        outcome = sending.send(address, title, text)
+        outcome = service.send(address, title, text)
     except SmError as error:
-        outcome = sending.Outcome(error.message)
+        outcome = service.Outcome(error.message)
     crash_point("notify:sent")
     if not outcome.reason:
         for word in words:
@@ -177,3 +179,21 @@ def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
     trouble = rules.note_failed(memory.trouble, outcome.reason, time.time())
     outbox.remember(structs.replace(memory, trouble=trouble))
     return False
+
+
+NOTED_S = 60.0
+"""By then a session has on record that it has asked."""
+
+
+def list_settled(root: Root, words: Iterable[Held], at: float) -> list[Held]:
+    """Return the questions of sessions that have no open one any more: they are not sent."""
+    old = [word for word in words if word.asked and at - word.at >= NOTED_S]
+    asking = {name: _asks(root, name) for name in {word.session for word in old}}
+    return [word for word in old if not asking[word.session]]
+
+
+def _asks(root: Root, session: str) -> bool:
+    try:
+        return bool(fold(plan.read_receipts(root.session(session))).escalations)
+    except SmError:  # better told in vain than not at all
+        return True

@@ -57,7 +57,7 @@ def _has_channels(project: ProjectSettings) -> bool:
 
 def hear_there(root: Root, tick: Tick) -> None:
     """Tell what sessions elsewhere need."""
-    from sm.plugins.notify.there import tell
+    from sm.plugins.notify.remote_needs import tell
 
     tell(root, tick.config, list_projects_there(tick))
 

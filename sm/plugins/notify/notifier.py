@@ -19,7 +19,7 @@ from sm.base.errors import SmError, StateError
 from sm.plugins.notify import delivery
 from sm.plugins.notify.delivery import Courier
 from sm.plugins.notify.outbox import Outbox, Post
-from sm.plugins.notify.starting import make_helper
+from sm.plugins.notify.wakeup import make_helper
 from sm.store.failpoint import crash_point
 from sm.store.fifo import listen_anew
 from sm.store.files import ensure_private_dir

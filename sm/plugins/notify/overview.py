@@ -17,7 +17,7 @@ from sm.plugins.notify.address import Found
 from sm.plugins.notify.heartbeat import Beaten, read_beaten
 from sm.plugins.notify.model import Held, Lost, Trouble
 from sm.plugins.notify.outbox import Destination, Post
-from sm.plugins.notify.quiet import URGENT, find_end
+from sm.plugins.notify.rules import URGENT, find_end
 from sm.plugins.notify.settings import Notify
 from sm.store.paths import Root
 

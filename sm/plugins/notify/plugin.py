@@ -5,9 +5,9 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    channels={"notify": "sm.plugins.notify.opening:open_notify"},
+    channels={"notify": "sm.plugins.notify.entry:open_notify"},
     sections={"notify": "sm.plugins.notify.settings:Notify"},
-    checks={"notify": "sm.plugins.notify.examine:CHECK"},
+    checks={"notify": "sm.plugins.notify.checks:CHECK"},
     ticks={
         "heartbeat": "sm.plugins.notify.listener:LISTENER",
         "there": "sm.plugins.notify.listener:THERE",

@@ -49,11 +49,11 @@ def _list_all(config: Config) -> Iterator[Trial]:
 
 def send(found: Found) -> str:
     """Send a test message by a channel."""
-    from sm.plugins.notify import sending
+    from sm.plugins.notify import service
 
     text = f"This is a test by 'sm notify --test' on {platform.node()}. Nothing waits for you."
     try:
-        outcome = sending.send(read_address(found), "sm: a test", text)
+        outcome = service.send(read_address(found), "sm: a test", text)
     except SmError as error:
         return error.message
     return f"{outcome.reason} (it may have arrived)" if outcome.unsure else outcome.reason

@@ -10,7 +10,7 @@ import pytest
 
 from sm.base.need import NeedKind
 from sm.channels.channel import Channel, Word
-from sm.plugins.notify.opening import open_notify
+from sm.plugins.notify.entry import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sm.plugins.notify.beat import Call
-from sm.plugins.notify.examine import _check_heartbeat
+from sm.plugins.notify.checks import _check_heartbeat
 from sm.plugins.notify.heartbeat import call, keep, read_beaten
 from sm.setup.finding import Level
 from sm.store import events, journal

@@ -16,7 +16,7 @@ from sm.adapters import process
 from sm.base.need import NeedKind
 from sm.channels.channel import Word
 from sm.plugins.notify.channel import Services
-from sm.plugins.notify.opening import open_notify
+from sm.plugins.notify.entry import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.store import lock
 from sm.store.paths import Root

@@ -17,7 +17,7 @@ from sm.issues.rules.needs import Case
 from sm.issues.runners import Hindrance, Placement, Shown, Standing
 from sm.issues.ticks import Tick
 from sm.plugins import find_plugins
-from sm.plugins.notify import starting
+from sm.plugins.notify import wakeup
 from sm.plugins.notify.listener import hear_there, is_wanted_there
 from sm.plugins.notify.model import Held
 from sm.plugins.notify.outbox import Post
@@ -54,7 +54,7 @@ notify:
 def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
     assert root.path
     use_farm(tmp_path, monkeypatch, find_plugins)
-    monkeypatch.setattr(starting, "_start", lambda *_: None)  # nobody sends
+    monkeypatch.setattr(wakeup, "_start", lambda *_: None)  # nobody sends
     make_repository(tmp_path)
     path = sm_yaml(tmp_path)
     path.write_text(path.read_text() + SERVICES)

@@ -7,6 +7,7 @@ are sent go again. What keeps a host from having sessions is told in the same wa
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -16,14 +17,17 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import one_line
+from sm.channels.command import start_aside
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
-from sm.plugins.notify import commanded, starting
+from sm.plugins.notify import wakeup
 from sm.plugins.notify.channel import SENTENCE_LIMIT
 from sm.plugins.notify.model import Held
-from sm.plugins.notify.outbox import Destination, Outbox, Post
+from sm.plugins.notify.outbox import TOLD_S, Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
+from sm.store import events, journal
+from sm.store.files import ensure_private_dir, read_json, write_json
 from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from sm.views.place import begin_remote_rows, list_remote_needs
@@ -70,9 +74,9 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
             box.words.extend(word for word in words if word.need in channel.needs)
     if _put_all(boxes.values(), asked):
         variables = dict.fromkeys(name for box in boxes.values() for name in box.variables)
-        starting.wake(Post(root), variables)
+        wakeup.wake(Post(root), variables)
     if config.notify_command:
-        commanded.tell(Post(root), config.notify_command, wanted.values())
+        tell_command(Post(root), config.notify_command, wanted.values())
 
 
 def _list_of_sessions(project: Project) -> list[Untold]:
@@ -135,3 +139,48 @@ def _drop_others(box: Box, asked: Collection[str]) -> None:
         is_ours = word.id.startswith(OURS) and word.address.rpartition("#")[0] in asked
         if (is_ours or word.id.startswith(OF_HOSTS)) and word.id not in ids:
             box.outbox.move(word, box.outbox.new, box.outbox.told)
+
+
+def tell_command(post: Post, command: str, words: Iterable[Held]) -> None:
+    """Run a person's own `notify_command` for each word of which it was not told.
+
+    A failure is noted, no more. A session of this machine keeps on its own record what the command
+    was told of. Of one elsewhere there is none here, so one file has it for all.
+
+    Raises:
+        StateError: nobody would know what it was told.
+
+    """
+    now, known = time.time(), _read_told(post)
+    told = {ident: at for ident, at in known.items() if now - at < TOLD_S}
+    needed = {word.id: word for word in words}
+    new = [word for ident, word in needed.items() if ident not in told]
+    # As long as it is needed it is remembered; and on a full disk nothing is told at each tick.
+    told |= dict.fromkeys(needed.keys() & told.keys(), now)
+    if told != known:
+        _write_told(post, told)
+    for word in new:
+        _run(post, command, word)
+        told[word.id] = now
+        _write_told(post, told)
+
+
+def _run(post: Post, command: str, word: Held) -> None:
+    said = " ".join(filter(None, (word.address, word.sentence)))
+    end = "" if said.endswith((".", "!", "?", "…")) else "."
+    try:
+        start_aside(post.root, word.session, f"{said}{end} {word.command}", command, log=post.log)
+    except SmError as error:
+        problem = events.Problem(session=word.session, text=f"notify_command: {error.message}")
+        journal.record(post.root.journal, problem)
+
+
+def _read_told(post: Post) -> dict[str, float]:
+    with contextlib.suppress(SmError):  # damaged: better told twice than not at all
+        return read_json(post.commanded, dict[str, float]) or {}
+    return {}
+
+
+def _write_told(post: Post, told: dict[str, float]) -> None:
+    ensure_private_dir(post.path)
+    write_json(post.commanded, told)

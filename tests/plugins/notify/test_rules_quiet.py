@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from sm.plugins.notify.quiet import find_end, is_quiet
+from sm.plugins.notify.rules import find_end, is_quiet
 
 NIGHT = "22:00-07:00"
 

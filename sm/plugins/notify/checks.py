@@ -23,7 +23,7 @@ LOST_S = 7 * 86400.0
 
 def check_machine(config: Config) -> Iterator[Finding]:
     """Check the library, if anybody needs it, and the channels of the whole machine."""
-    from sm.plugins.notify.sending import HOW_TO_GET
+    from sm.plugins.notify.service import HOW_TO_GET
 
     if list_heartbeats(config):
         yield _check_heartbeat(Root(config.state_root))
@@ -67,7 +67,7 @@ def _check_channels(config: Config, project: str) -> Iterator[Finding]:
 
 
 def _check_address(name: str, channel: NotifyChannel) -> Finding:
-    from sm.plugins.notify.sending import name_service
+    from sm.plugins.notify.service import name_service
 
     try:
         service = name_service(read_address(Found(name, channel)))

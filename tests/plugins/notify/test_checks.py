@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from sm.config.load import load
-from sm.plugins.notify.examine import CHECK
+from sm.plugins.notify.checks import CHECK
 from sm.plugins.notify.model import Lost, Memory, Trouble
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.sessions.project import Project

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from sm.plugins.notify import sending
+from sm.plugins.notify import service
 from sm.plugins.notify.address import hide
 
 
-@pytest.mark.parametrize(("options", "waited_s"), [("", sending.ANSWER_S), ("?rto=5", 5.0)])
+@pytest.mark.parametrize(("options", "waited_s"), [("", service.ANSWER_S), ("?rto=5", 5.0)])
 def test_a_service_may_take_a_minute_unless_its_address_says_otherwise(
     options: str, waited_s: float
 ) -> None:
-    [service] = sending._open(f"json://127.0.0.1:9/{options}")
-    assert service.socket_read_timeout == waited_s
+    [opened] = service._open(f"json://127.0.0.1:9/{options}")
+    assert opened.socket_read_timeout == waited_s
     assert waited_s < 60 or waited_s > 75
 
 
 def test_no_part_of_an_address_is_said() -> None:
     address = "json://ada:pass-word@127.0.0.1:9/secret-path?token=secret-value"
-    outcome = sending.send(address, "title", "text")
+    outcome = service.send(address, "title", "text")
     assert "onnection error" in outcome.reason
     assert not outcome.unsure
     said = f"no ada, pass-word, secret-path, secret-value, {address}"
@@ -27,6 +27,6 @@ def test_no_part_of_an_address_is_said() -> None:
 
 
 def test_an_address_of_no_service_is_not_said() -> None:
-    with pytest.raises(sending.AddressError) as refused:
-        sending.name_service("slack://secret-token")
+    with pytest.raises(service.AddressError) as refused:
+        service.name_service("slack://secret-token")
     assert "secret" not in refused.value.message
