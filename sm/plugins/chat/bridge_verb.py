@@ -62,7 +62,7 @@ def create(
     CONTENT is what the other side is to know first; '-' reads it from standard input.
     """
     from sm.plugins.chat import operations
-    from sm.plugins.chat.threads import shapes
+    from sm.plugins.chat.threads import records
 
     made = operations.create(
         machine,
@@ -73,7 +73,7 @@ def create(
         client=_client(machine, client),
     )
     if as_json:
-        print_json(shapes.shape_created(made))
+        print_json(records.shape_created(made))
     else:
         say(made.handoff.id)
 
@@ -91,13 +91,13 @@ def get(machine: Machine, ident: str, client: str | None, watch: bool, as_json: 
     line of its own.
     """
     from sm.plugins.chat import operations
-    from sm.plugins.chat.threads import shapes
+    from sm.plugins.chat.threads import records
 
     thread = operations.get(machine, ident, _client(machine, client))
     if not as_json:
         say(_head(thread.handoff))
     elif not watch:
-        print_json(shapes.shape_thread(thread))
+        print_json(records.shape_thread(thread))
     show = _print_line if as_json else _print_entry
     for entry in () if as_json and not watch else thread.entries:
         show(entry, is_new=thread.is_new(entry))
@@ -129,11 +129,11 @@ def add(
     and decisions.
     """
     from sm.plugins.chat import operations
-    from sm.plugins.chat.threads import shapes
+    from sm.plugins.chat.threads import records
 
     added = operations.add(machine, ident, type_, read_text(content), _client(machine, client))
     if as_json:
-        print_json(shapes.shape_added(*added))
+        print_json(records.shape_added(*added))
     else:
         say(f"added entry {added[1].seq}")
 
@@ -188,10 +188,10 @@ def _client(machine: Machine, given: str | None) -> str:
 
 
 def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
-    from sm.plugins.chat.threads import shapes
+    from sm.plugins.chat.threads import records
 
     if as_json:
-        print_json(shapes.shape_handoff(handoff))
+        print_json(records.shape_handoff(handoff))
     else:
         say(f"{what} {handoff.id}")
 

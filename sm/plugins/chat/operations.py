@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
 from sm.config.load import load
-from sm.plugins.chat.threads import bindings, checks
+from sm.plugins.chat.threads import arguments, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, Entry, Handoff, Status, Thread
 from sm.sessions.caller import Caller
@@ -33,8 +33,8 @@ def find_speaker(caller: Caller, given: object) -> Client:
 
     """
     if caller.session is None:
-        return Client.CHAT if given is None else checks.check_client(given)
-    if given is not None and checks.check_client(given) is not Client.CODE:
+        return Client.CHAT if given is None else arguments.check_client(given)
+    if given is not None and arguments.check_client(given) is not Client.CODE:
         raise UsageError(
             f"the agent of '{caller.session.label}' speaks as 'code', not as '{given}': say so, or "
             "nothing"
@@ -59,15 +59,15 @@ def create(
             functions here.
 
     """
-    tag, number = checks.check_project(project), checks.check_issue(issue)
+    tag, number = arguments.check_project(project), arguments.check_issue(issue)
     if number is not None:
         _check_project(machine, tag)
-    given = checks.check_title(title), checks.check_content(content)
+    given = arguments.check_title(title), arguments.check_content(content)
     with (
         open_bridge(machine.settings.bridge_database) as handoffs,
         transaction(handoffs.connection),
     ):
-        made = handoffs.create(*given, project=tag, client=checks.check_client(client))
+        made = handoffs.create(*given, project=tag, client=arguments.check_client(client))
         if tag and number:
             bindings.bind(handoffs, made.handoff.id, tag, number)
     if tag and number:
@@ -83,7 +83,7 @@ def get(machine: Machine, ident: object, client: object) -> Thread:
 
     """
     with open_bridge(machine.settings.bridge_database) as handoffs:
-        return handoffs.get(checks.check_handoff_id(ident), checks.check_client(client))
+        return handoffs.get(arguments.check_handoff_id(ident), arguments.check_client(client))
 
 
 def add(
@@ -98,10 +98,10 @@ def add(
     """
     with open_bridge(machine.settings.bridge_database) as handoffs:
         handoff, entry = handoffs.add(
-            checks.check_handoff_id(ident),
-            checks.check_entry_type(type_),
-            checks.check_content(content),
-            checks.check_client(client),
+            arguments.check_handoff_id(ident),
+            arguments.check_entry_type(type_),
+            arguments.check_content(content),
+            arguments.check_client(client),
         )
         binding = bindings.find_binding(handoffs, handoff.id)
     if binding and bindings.is_for_agent(entry):
@@ -143,7 +143,7 @@ def mark_read(machine: Machine, ident: object, client: object) -> Handoff:
 
     """
     with open_bridge(machine.settings.bridge_database) as handoffs:
-        return handoffs.mark_read(checks.check_handoff_id(ident), checks.check_client(client))
+        return handoffs.mark_read(arguments.check_handoff_id(ident), arguments.check_client(client))
 
 
 def close(machine: Machine, ident: object) -> Handoff:
@@ -155,7 +155,7 @@ def close(machine: Machine, ident: object) -> Handoff:
     """
     from sm.plugins.chat import handover
 
-    checked = checks.check_handoff_id(ident)
+    checked = arguments.check_handoff_id(ident)
     with open_bridge(machine.settings.bridge_database) as handoffs:
         while True:
             with transaction(handoffs.connection):
@@ -178,7 +178,7 @@ def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
     """
     _check_project(machine, project)
     with open_bridge(machine.settings.bridge_database) as handoffs:
-        bound = bindings.bind(handoffs, checks.check_handoff_id(ident), project, issue)
+        bound = bindings.bind(handoffs, arguments.check_handoff_id(ident), project, issue)
     _wake(machine, project, issue)
     return bound
 

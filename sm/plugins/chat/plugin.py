@@ -6,7 +6,7 @@ from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
     channels={"chat": "sm.plugins.chat.channel:open_chat"},
-    checks={"threads": "sm.plugins.chat.examine:CHECK"},
+    checks={"threads": "sm.plugins.chat.checks:CHECK"},
     files={"mcp-clients": "sm.plugins.chat.files:list_clients"},
     verbs={
         "bridge": Verb(

@@ -7,12 +7,16 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from mcp.server.auth.middleware.client_auth import AuthenticationError, ClientAuthenticator
 from mcp.server.auth.provider import ProviderTokenVerifier
+from mcp.server.auth.routes import REVOCATION_PATH, cors_middleware
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.lowlevel import Server
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from msgspec import Struct
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base.errors import SmError
@@ -21,10 +25,54 @@ from sm.plugins.chat.mcp import registrations, secret
 from sm.plugins.chat.mcp.consent import Consent
 from sm.plugins.chat.mcp.grants import Grants
 from sm.plugins.chat.mcp.provider import Provider
-from sm.plugins.chat.mcp.revocation import Revocation
 from sm.web import running
 from sm.web.answers import Answer, answer_failure
 from sm.web.guard import Guard, Rules
+
+REVOCATION_LIMIT = 32 * 1024
+REVOCATION_HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+class Revocation:
+    """Answers `/revoke` (RFC 7009) in place of the SDK: revokes what a client gives back.
+
+    The handler of mcp 2.3.0 (mcp/server/auth/handlers/revoke.py) demands the field `client_secret`
+    of every client. A public client has none (RFC 7009, 2.1), and one that authenticates by header
+    does not put it into the form. It also refuses hints that it does not know, which are to be
+    ignored (2.1, `token_type_hint`).
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        """Revoke only tokens of `provider`."""
+        self._provider = provider
+        self._authenticator = ClientAuthenticator(provider)
+
+    def route(self) -> Route:
+        """Return the route, which goes before that of the SDK."""
+        app = RequestBodyLimitMiddleware(cors_middleware(self._answer, ["POST"]), REVOCATION_LIMIT)
+        return Route(REVOCATION_PATH, app, methods=["POST"])
+
+    async def _answer(self, http: Request) -> Response:
+        try:
+            client = await self._authenticator.authenticate_request(http)
+        except AuthenticationError as error:
+            return _refuse(401, "invalid_client", error.message)
+        token = (await http.form()).get("token")
+        if not isinstance(token, str) or not token:
+            return _refuse(400, "invalid_request", "the token is missing")
+        for known in (
+            await self._provider.load_access_token(token),
+            await self._provider.load_refresh_token(client, token),
+        ):
+            if known and known.client_id == client.client_id:
+                await self._provider.revoke_token(known)
+        # Also for a token that is not known (RFC 7009, 2.2).
+        return Response(headers=REVOCATION_HEADERS)
+
+
+def _refuse(status: int, error: str, words: str) -> Response:
+    return JSONResponse({"error": error, "error_description": words}, status, REVOCATION_HEADERS)
+
 
 PATH = "/mcp"
 BODY_LIMIT = 8 * 1024 * 1024

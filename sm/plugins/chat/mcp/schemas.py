@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp.types import Tool, ToolAnnotations
 
-from sm.plugins.chat.threads.checks import CONTENT_LIMIT
+from sm.plugins.chat.threads.arguments import CONTENT_LIMIT
 from sm.plugins.chat.threads.records import Client, EntryType, Status
 
 Schema = dict[str, Any]

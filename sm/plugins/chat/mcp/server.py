@@ -22,9 +22,8 @@ from sm.base.errors import SmError, UsageError
 from sm.base.output import say_text
 from sm.plugins.chat import operations
 from sm.plugins.chat.mcp.schemas import INSTRUCTIONS, TOOLS
-from sm.plugins.chat.threads import shapes
-from sm.plugins.chat.threads.records import Client
-from sm.plugins.chat.threads.shapes import Shape
+from sm.plugins.chat.threads import records
+from sm.plugins.chat.threads.records import Client, Shape
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 
@@ -60,26 +59,26 @@ class Tools:
 
     def _create(self, given: Arguments) -> Shape:
         asked = {key: given.get(key) for key in ("title", "content", "project", "issue")}
-        return shapes.shape_created(
+        return records.shape_created(
             operations.create(self.machine, **asked, client=self._client(given))
         )
 
     def _get(self, given: Arguments) -> Shape:
-        return shapes.shape_thread(
+        return records.shape_thread(
             operations.get(self.machine, given.get("id"), self._client(given))
         )
 
     def _add(self, given: Arguments) -> Shape:
         asked = (given.get("id"), given.get("type"), given.get("content"))
-        return shapes.shape_added(*operations.add(self.machine, *asked, self._client(given)))
+        return records.shape_added(*operations.add(self.machine, *asked, self._client(given)))
 
     def _mark_read(self, given: Arguments) -> Shape:
-        return shapes.shape_handoff(
+        return records.shape_handoff(
             operations.mark_read(self.machine, given.get("id"), self._client(given))
         )
 
     def _close(self, given: Arguments) -> Shape:
-        return shapes.shape_handoff(operations.close(self.machine, given.get("id")))
+        return records.shape_handoff(operations.close(self.machine, given.get("id")))
 
     def _client(self, given: Arguments) -> Client:
         return operations.find_speaker(self.caller, given.get("as_client"))

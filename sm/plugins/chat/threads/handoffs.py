@@ -82,7 +82,7 @@ def open_bridge(path: Path) -> Iterator[Bridge]:
 
 
 class Bridge:
-    """The threads of one database. `sm.plugins.chat.threads.checks` has checked the arguments."""
+    """The threads of one database. `arguments` beside this has checked what callers pass."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Work on an open database."""

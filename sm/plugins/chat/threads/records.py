@@ -1,11 +1,12 @@
-"""The parts of a thread between two clients. Pure."""
+"""The parts of a thread between two clients, and their JSON for tools and `--json`. Pure."""
 
 from __future__ import annotations
 
 import string
 from enum import StrEnum
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 PREFIX = "hof_"
 ALPHABET = string.ascii_letters + string.digits + "_-"
@@ -91,3 +92,29 @@ def make_id() -> str:
     import secrets
 
     return PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+Shape = dict[str, Any]
+
+
+def shape_created(thread: Thread) -> Shape:
+    """Return the new thread and its first entry."""
+    return shape_handoff(thread.handoff) | {
+        "entries": [structs.asdict(entry) for entry in thread.entries]
+    }
+
+
+def shape_thread(thread: Thread) -> Shape:
+    """Return a whole thread, and what is new for the caller."""
+    new = [structs.asdict(entry) for entry in thread.new_entries]
+    return shape_created(thread) | {"new_entries": new, "new_count": len(new)}
+
+
+def shape_added(handoff: Handoff, entry: Entry) -> Shape:
+    """Return the thread in its new state, and the entry."""
+    return shape_handoff(handoff) | {"entry": structs.asdict(entry)}
+
+
+def shape_handoff(handoff: Handoff) -> Shape:
+    """Return the thread alone."""
+    return {"handoff": structs.asdict(handoff)}

@@ -16,8 +16,8 @@ from mcp import Client
 
 from sm.__main__ import run
 from sm.plugins.chat.mcp import secret as secrets
+from sm.plugins.chat.mcp.consent import BURST, PAUSE_S, Tries
 from sm.plugins.chat.mcp.grants import Book, Grants
-from sm.plugins.chat.mcp.tries import BURST, PAUSE_S, Tries
 from sm.store.paths import Root
 from tests.conftest import sealed_environment
 from tests.remotes import (

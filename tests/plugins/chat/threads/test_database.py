@@ -18,7 +18,7 @@ import pytest
 from sm.__main__ import run
 from sm.base.errors import StateError, TemporaryError
 from sm.config.schema import Config
-from sm.plugins.chat.examine import check_database
+from sm.plugins.chat.checks import check_database
 from sm.plugins.chat.threads.database import APPLICATION, LAYOUT, MIGRATIONS
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType, Status
