@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sm.__main__ import run
 from sm.cli.status import Watched
-from sm.plugins.metrics.reading import FactsReader
+from sm.plugins.metrics.reader import FactsReader
 from sm.plugins.page.looks import Looks
 from sm.plugins.top.feed import Feed
 from sm.sessions.project import Project

@@ -12,7 +12,7 @@ from sm.config.load import load
 from sm.issues.look import room
 from sm.issues.look.room import list_shortages
 from sm.issues.poll import tick
-from sm.plugins.doctor.examine import examine
+from sm.plugins.doctor.checks import examine
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from sm.views.project import read_overview

@@ -21,7 +21,7 @@ from sm.base.errors import SmError
 from sm.issues.poll import tick
 from sm.issues.supervise import find
 from sm.issues.work import claim, worktree
-from sm.plugins.doctor import left
+from sm.plugins.doctor import leftovers
 from sm.sessions import agent_process
 from sm.sessions.project import Project
 from sm.setup.finding import Finding
@@ -66,7 +66,7 @@ def make_worktree(project: Project, issue: int) -> Path:
 
 def found(project: Project, words: str) -> Finding:
     """The only finding with these words."""
-    (one,) = [each for each in left.check_left(project) if words in each.what]
+    (one,) = [each for each in leftovers.check_left(project) if words in each.what]
     return one
 
 
@@ -110,7 +110,7 @@ def test_claim_of_a_deleted_issue_is_given_up_and_that_of_another_installation_s
     list(tick(project))
     assert claims(project) == [claim.name_ref(theirs)]
     assert not project.root.session("dev-harb-1").path.exists()
-    assert not [one for one in left.check_left(project) if f"#{theirs}" in one.what]
+    assert not [one for one in leftovers.check_left(project) if f"#{theirs}" in one.what]
 
 
 def test_claim_of_a_closed_issue_is_given_up_by_the_doctor(project: Project) -> None:
@@ -132,7 +132,7 @@ def test_issue_that_only_seems_to_be_worked_on_is_named_with_a_command_that_help
     assert command == f"sm issue label harb#{number} --add backlog"
     assert run(command.split()[1:]) == 0
     assert "backlog" in capsys.readouterr().out
-    assert not [one for one in left.check_left(project) if "no session works" in one.what]
+    assert not [one for one in leftovers.check_left(project) if "no session works" in one.what]
 
 
 def test_session_whose_issue_was_deleted_is_named(project: Project) -> None:
@@ -223,7 +223,7 @@ def test_worktrees_find_a_clone_that_was_moved_and_its_claims_are_named(
     assert git(path, "status", "--porcelain") == ""
     # As long as there is a clone where the claim says, it may be another installation.
     (tmp_path / "clone").mkdir()
-    assert not [one for one in left.check_left(project) if "as it was" in one.what]
+    assert not [one for one in leftovers.check_left(project) if "as it was" in one.what]
 
 
 @pytest.fixture
@@ -305,7 +305,7 @@ def test_fix_says_what_it_does_and_what_it_keeps(
 def test_fix_and_a_tick_do_not_get_in_each_other_s_way(
     project: Project, over: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(left, "BUSY_S", 0.1)
+    monkeypatch.setattr(leftovers, "BUSY_S", 0.1)
     fix = found(project, str(over)).fix
     assert fix is not None
     with lock.hold(project.directory.poll_lock), pytest.raises(Exception, match="lock"):
@@ -318,7 +318,7 @@ def test_fix_and_a_tick_do_not_get_in_each_other_s_way(
 def test_folder_in_the_place_of_a_worktree_is_named_and_left_alone(project: Project) -> None:
     place = project.settings.worktree(7)
     place.mkdir(parents=True)
-    assert not [one for one in left.check_left(project) if str(place) in one.what]
+    assert not [one for one in leftovers.check_left(project) if str(place) in one.what]
     (place / "work.txt").write_text("work\n")
     assert found(project, str(place)).fix is None
     list(tick(project))
@@ -339,9 +339,9 @@ def test_monitor_of_a_session_that_is_gone_is_ended(
     env = os.environ | {"SM_STATE_ROOT": str(project.root.path)}
     put_session(project, 7)
     with running(argv, env=env) as monitor:
-        assert not list(left.check_left_running(here))
+        assert not list(leftovers.check_left_running(here))
         shutil.rmtree(project.root.session("dev-harb-7").path)
-        (one,) = left.check_left_running(here)
+        (one,) = leftovers.check_left_running(here)
         assert "the monitor of 'dev-harb-7'" in one.what
         assert one.fix is not None
         assert one.fix.make() == ""

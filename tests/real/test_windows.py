@@ -14,7 +14,7 @@ from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
 from sm.base.clock import format_time
 from sm.issues.rules.allowance import Stage as Spent
 from sm.plugins.windows import figures
-from sm.plugins.windows.holding import UNHELD, judge_session
+from sm.plugins.windows.hold import UNHELD, judge_session
 from sm.plugins.windows.rules import judge
 from sm.sessions import agent_state, registry, window
 from sm.sessions.agent_state import State

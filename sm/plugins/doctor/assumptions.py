@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
-from sm.plugins.doctor.probed import LOOK_S, WAIT_S, Subject
+from sm.plugins.doctor.subject import LOOK_S, WAIT_S, Subject
 from sm.sessions.agent_state import State
 from sm.sessions.terminal import read_tail
 from sm.setup.finding import Finding, fail, ok, warn

@@ -26,8 +26,8 @@ from sm.config.schema import AgentSettings, Config
 from sm.plugins.doctor.agent_cli import check_version
 from sm.plugins.doctor.agent_cli import warn_of_settings as name_causes
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
-from sm.plugins.doctor.probed import Subject
 from sm.plugins.doctor.starts import STARTS, Start, walk
+from sm.plugins.doctor.subject import Subject
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord

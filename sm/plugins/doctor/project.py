@@ -18,7 +18,7 @@ from sm.issues.look import webhooks
 from sm.issues.look.polled import read_polled
 from sm.issues.look.room import find_shortages, list_shortages
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
-from sm.plugins.doctor.left import check_left
+from sm.plugins.doctor.leftovers import check_left
 from sm.plugins.doctor.machine import word_shortage
 from sm.sessions import hidden_variables, launch, registry
 from sm.sessions.project import Project

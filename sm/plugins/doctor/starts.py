@@ -19,7 +19,7 @@ from sm.adapters.agent.start_dialogs import StartDialog, find_start_dialog
 from sm.adapters.git_call import call
 from sm.base.text import printable
 from sm.plugins.doctor.assumptions import DOCUMENT, await_prompt
-from sm.plugins.doctor.probed import Subject
+from sm.plugins.doctor.subject import Subject
 from sm.sessions.terminal import read_tail
 from sm.setup.finding import Finding, ok, warn
 

@@ -101,7 +101,7 @@ def _show(found: Iterator[Finding], *, fix: bool, dry_run: bool, quietly: bool) 
 
 
 def _examine(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
-    from sm.plugins.doctor.examine import examine
+    from sm.plugins.doctor.checks import examine
     from sm.store.paths import Root
 
     try:

@@ -12,7 +12,7 @@ PATH = "/metrics"
 
 def make(machine: Machine, entrance: Entrance) -> ASGIApp:
     """Make the application that answers with the metrics of this machine."""
-    from sm.plugins.metrics.app import make_app
+    from sm.plugins.metrics.collector import make_app
 
     return make_app(machine, entrance)
 

@@ -18,7 +18,7 @@ def read_session(session: Session) -> Allowance | None:
     hold = read_hold(holder.settings)
     if hold is None:
         return None
-    from sm.plugins.windows.holding import judge_session
+    from sm.plugins.windows.hold import judge_session
 
     return judge_session(session, hold)
 
@@ -28,7 +28,7 @@ def read_project(project: Project) -> Allowance | None:
     hold = read_hold(project.settings)
     if hold is None:
         return None
-    from sm.plugins.windows.holding import judge_project
+    from sm.plugins.windows.hold import judge_project
 
     return judge_project(project, hold)
 

@@ -7,6 +7,6 @@ from sm.base.plugin import Plugin
 PLUGIN = Plugin(
     sections={"limits": "sm.plugins.windows.settings:Limits"},
     meters={"windows": "sm.plugins.windows.meter:METER"},
-    checks={"windows": "sm.plugins.windows.examine:CHECK"},
+    checks={"windows": "sm.plugins.windows.checks:CHECK"},
     files={"windows": "sm.plugins.windows.files:list_figures"},
 )

@@ -19,8 +19,8 @@ from sm.issues.rules.found import MOMENT_S
 from sm.issues.work import claim
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client
-from sm.plugins.doctor import left, machine
-from sm.plugins.doctor.examine import examine
+from sm.plugins.doctor import leftovers, machine
+from sm.plugins.doctor.checks import examine
 from sm.plugins.doctor.machine import Installation
 from sm.sessions.project import Project
 from sm.setup import install_hooks
@@ -346,8 +346,8 @@ def test_what_an_agent_that_has_ended_left_running_is_named_and_ended(
     monkeypatch.setattr(procfs, "measure_age", lambda _: MOMENT_S)
     look = Installation(root, Tmux("none"))
     with subprocess.Popen(["sleep", "206"], env=env) as tool:
-        wait_for(lambda: list(left.check_left_running(look)), "it")
-        (found,) = left.check_left_running(look)
+        wait_for(lambda: list(leftovers.check_left_running(look)), "it")
+        (found,) = leftovers.check_left_running(look)
         assert found.level is Level.WARN
         assert f"{tool.pid} (sleep)" in found.what
         assert "'dev-harb-7'" in found.what
@@ -355,7 +355,7 @@ def test_what_an_agent_that_has_ended_left_running_is_named_and_ended(
         assert found.fix.make() == ""
         assert tool.wait() < 0
         assert found.fix.make() == "it has ended by itself"
-    assert list(left.check_left_running(look)) == []
+    assert list(leftovers.check_left_running(look)) == []
 
 
 def test_what_your_shell_has_and_agents_do_not_see_is_named(
@@ -457,9 +457,9 @@ def test_session_of_a_person_without_a_monitor_gets_one(company: Company) -> Non
     session = company.session("ann")
     kill_monitor(session)
     here = Installation(company.root, session.tmux)
-    wait_for(lambda: list(left.check_own_monitors(here)), "it to be missed")
-    (found,) = left.check_own_monitors(here)
+    wait_for(lambda: list(leftovers.check_own_monitors(here)), "it to be missed")
+    (found,) = leftovers.check_own_monitors(here)
     assert "session 'ann' has no monitor" in found.what
     assert found.fix is not None
     assert found.fix.make() == ""
-    wait_for(lambda: not list(left.check_own_monitors(here)), "another")
+    wait_for(lambda: not list(leftovers.check_own_monitors(here)), "another")

@@ -15,7 +15,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.config.schema import AgentSettings
-from sm.plugins.doctor import assumptions, probed
+from sm.plugins.doctor import assumptions, subject
 from sm.plugins.doctor.probe import probe
 from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
@@ -60,7 +60,7 @@ BARE = structs.replace(CLAUDE, hooks="", settings=(), system_prompt=())
 def without_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assumptions, "SETTLED_S", 1.0)
     monkeypatch.setattr(assumptions, "DRAWN_S", 0.3)
-    monkeypatch.setattr(probed, "MOVES_S", 0.3)
+    monkeypatch.setattr(subject, "MOVES_S", 0.3)
 
 
 def walk(root: Root, folder: Path, *menus: list[str], profile: Profile = BARE) -> list[Finding]:

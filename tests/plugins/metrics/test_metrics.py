@@ -21,8 +21,8 @@ from sm.passes.tally import BOUNDS, Ended, Sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.web.ledger import Book, Count, Hour
 from sm.plugins.forges.web.limits import Limit
-from sm.plugins.metrics.forge_requests import RequestCounts
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
+from sm.plugins.metrics.reader import RequestCounts
 from sm.plugins.windows.figures import Figures, Known, locate
 from sm.sessions.failure import Allowance, Usage
 from sm.sessions.history import Verb

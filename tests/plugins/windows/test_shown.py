@@ -9,7 +9,7 @@ from pathlib import Path
 from sm.sessions.failure import SLACK_S
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
-from tests.plugins.windows.test_holding import RESET, SETTINGS, begin, tell
+from tests.plugins.windows.test_hold import RESET, SETTINGS, begin, tell
 
 
 def test_the_status_says_what_is_used_and_when_it_goes_on(

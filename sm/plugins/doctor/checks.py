@@ -1,28 +1,84 @@
-"""Checks the whole installation, and changes nothing."""
+"""Checks of the whole installation, which change nothing, and of its plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 
 from msgspec import structs
 
+from sm.adapters.agent.profiles import BUILTIN
+from sm.adapters.forge import kinds
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
+from sm.base.plugin import KINDS, Failure, Kind
+from sm.cli.root import COMMANDS
 from sm.config.schema import Config, KeepFree
+from sm.config.shapes import KEYS
+from sm.plugins import OURS
 from sm.plugins.doctor.agent_cli import check_personal_hooks
-from sm.plugins.doctor.left import check_left_running, check_own_monitors
+from sm.plugins.doctor.leftovers import check_left_running, check_own_monitors
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation
-from sm.plugins.doctor.plugins import check_plugins
 from sm.plugins.doctor.project import CHECKS as OF_PROJECT
 from sm.plugins.doctor.project import check_ci, check_ci_exists
 from sm.plugins.doctor.services import check_services
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, fail, guard, ok
+from sm.setup.finding import Check, Finding, fail, guard, ok, warn
 from sm.store.paths import Root
+
+ADVICE = "mend it, install it anew, or uninstall it; all else works without it"
+
+TAKEN: Mapping[Kind, Collection[str]] = {
+    "agents": BUILTIN,
+    "forges": kinds.OURS,
+    "sections": KEYS,
+    "verbs": COMMANDS,
+}
+"""Names that `sm` has itself, so that plugins cannot take them."""
+
+
+def check_plugins() -> Iterator[Finding]:
+    """Name each plugin that is installed beside `sm`, and what cannot be used of it.
+
+    Each part of a plugin that does not come with `sm` is loaded once, to try it.
+    """
+    failures = [*plugin.list_failures(), *_list_clashes(), *_try_others()]
+    for failure in failures:
+        told = f"plugin '{failure.plugin}' cannot be used as it is: {failure.why}"
+        yield warn(told, ADVICE)
+    broken = {failure.plugin for failure in failures}
+    for name, parts in _list_others().items():
+        if name not in broken:
+            yield ok(f"plugin '{name}': {', '.join(parts)}")
+
+
+def _list_clashes() -> Iterator[Failure]:
+    for kind, taken in TAKEN.items():
+        yield from plugin.list_clashes(kind, taken)
+
+
+def _list_others() -> dict[str, list[str]]:
+    """List what each plugin adds that does not come with `sm`."""
+    found: dict[str, list[str]] = {}
+    for kind in KINDS:
+        for part in plugin.list_parts(kind).values():
+            if part.plugin not in OURS:
+                found.setdefault(part.plugin, []).append(f"{kind} '{part.name}'")
+    return found
+
+
+def _try_others() -> Iterator[Failure]:
+    for kind in KINDS:
+        for part in plugin.list_parts(kind).values():
+            if part.plugin in OURS:
+                continue
+            try:
+                plugin.load_entry(part)
+            except SmError as error:
+                yield Failure(part.plugin, f"{kind}: {error.message}")
 
 
 def examine(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sm.plugins.windows import figures
-from sm.plugins.windows.examine import check_windows
+from sm.plugins.windows.checks import check_windows
 from sm.plugins.windows.files import list_figures
 from sm.setup.finding import Level
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
-from tests.plugins.windows.test_holding import HOUR_S, NOW, RESET, begin, tell
+from tests.plugins.windows.test_hold import HOUR_S, NOW, RESET, begin, tell
 
 
 @pytest.fixture(autouse=True)

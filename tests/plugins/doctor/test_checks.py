@@ -7,8 +7,7 @@ import pytest
 from sm.base import plugin
 from sm.base.plugin import ForgeKind, Plugin, Registry, Verb
 from sm.plugins import OURS
-from sm.plugins.doctor.examine import guard_plugin
-from sm.plugins.doctor.plugins import ADVICE, check_plugins
+from sm.plugins.doctor.checks import ADVICE, check_plugins, guard_plugin
 from sm.setup.finding import Finding, Level, fail, ok
 
 GOOD = Plugin(verbs={"knock": Verb("json:dumps", "Knock.")}, checks={"door": "json:loads"})
