@@ -9,7 +9,6 @@ from msgspec import UNSET, Struct, structs
 
 from sm.base.decoding import decode
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
-from sm.plugins.cost.ledger.client_prices import ByClient
 from sm.plugins.cost.ledger.prices import Price, Rates
 from sm.plugins.cost.ledger.records.record import Tokens
 from sm.plugins.cost.ledger.sums import By, Sum, add_up
@@ -159,13 +158,11 @@ def list_csv_rows(by: By, sums: Sequence[Sum]) -> Iterator[tuple[object, ...]]:
         group = (one.name, one.issue) if by is By.ISSUE else (one.name,)
         counts = tuple(getattr(one.tokens, name) for name in Tokens.__struct_fields__)
         price = (f"{one.price:.9f}", one.currency, one.unpriced, one.at_least, one.unknown)
-        said = _list_csv_cells(one.by_client) if one.by_client else ("",) * 4
+        said: tuple[object, ...] = ("",) * 4
+        if told := one.by_client:
+            dollars = (told.price, told.compared, told.ours)
+            said = (told.requests, *(f"{each:.9f}" for each in dollars))
         yield (*group, one.requests, *counts, *price, int(one.is_on_plan), *said)
-
-
-def _list_csv_cells(said: ByClient) -> tuple[object, ...]:
-    dollars = (said.price, said.compared, said.ours)
-    return (said.requests, *(f"{one:.9f}" for one in dollars))
 
 
 PRICE_HEADERS = (

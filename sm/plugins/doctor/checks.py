@@ -45,7 +45,10 @@ def check_plugins() -> Iterator[Finding]:
 
     Each part of a plugin that does not come with `sm` is loaded once, to try it.
     """
-    failures = [*plugin.list_failures(), *_list_clashes(), *_try_others()]
+    failures = list(plugin.list_failures())
+    for kind, taken in TAKEN.items():
+        failures += plugin.list_clashes(kind, taken)
+    failures += _try_others()
     for failure in failures:
         told = f"plugin '{failure.plugin}' cannot be used as it is: {failure.why}"
         yield warn(told, ADVICE)
@@ -53,11 +56,6 @@ def check_plugins() -> Iterator[Finding]:
     for name, parts in _list_others().items():
         if name not in broken:
             yield ok(f"plugin '{name}': {', '.join(parts)}")
-
-
-def _list_clashes() -> Iterator[Failure]:
-    for kind, taken in TAKEN.items():
-        yield from plugin.list_clashes(kind, taken)
 
 
 def _list_others() -> dict[str, list[str]]:

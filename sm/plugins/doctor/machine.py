@@ -192,7 +192,7 @@ def _try_session(tmux: Tmux) -> Finding:
         return fail("no agent can work on this tmux server", error.message)
     try:
         refusal = _type(tmux, pane, text)
-        if refusal is None and _is_shown(tmux, pane.id, text):
+        if refusal is None and wait_until(lambda: text in tmux.capture(pane.id), SHOWN_S, LOOK_S):
             return ok("a tmux session takes messages, and ends")
         said = refusal.sentence if refusal else "what is typed does not appear"
         return fail(f"a tmux session takes no messages: {said}", TMUX_ADVICE)
@@ -211,10 +211,6 @@ def _type(tmux: Tmux, pane: Pane, text: str) -> Refusal | None:
 
     wait_until(is_past_shell, SHOWN_S, LOOK_S)
     return refusal
-
-
-def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
-    return wait_until(lambda: text in tmux.capture(pane_id), SHOWN_S, LOOK_S)
 
 
 def check_contexts(here: Installation) -> Iterator[Finding]:

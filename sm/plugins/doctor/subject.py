@@ -103,9 +103,11 @@ class Subject(Struct):
         """Choose the row that has the pattern `answer` in a menu; say whether it was accepted."""
 
         def is_chosen() -> bool:
-            return _is_chosen(self.profile, answer, self.look()[2])
+            # The mark of the menu stands before that answer.
+            marked = rf"^ *{re.escape(self.profile.glyph)} .*{answer}"
+            return any(re.search(marked, row) for row in self.look()[2].splitlines())
 
-        if not _is_offered(answer, self.look()[2]):
+        if not re.search(answer, self.look()[2], re.M):
             return False
         for key in ("Down",) * MENU + ("Up",) * MENU:
             if is_chosen():
@@ -128,22 +130,8 @@ class Subject(Struct):
             before = self.screen
             if not before.draft:
                 return True
-            if not self._erase_line(before.row):
+            if not self.profile.erase_key or not self.press(self.profile.erase_key):
+                return False
+            if not self.holds(lambda row=before.row: self.screen.row != row):  # type: ignore[misc]
                 return False
         return False
-
-    def _erase_line(self, row: str) -> bool:
-        """Press the key; say whether the composer then shows another row than `row`."""
-        if not self.profile.erase_key or not self.press(self.profile.erase_key):
-            return False
-        return self.holds(lambda: self.screen.row != row)
-
-
-def _is_offered(answer: str, text: str) -> bool:
-    return re.search(answer, text, re.M) is not None
-
-
-def _is_chosen(profile: Profile, answer: str, text: str) -> bool:
-    """Say whether the mark of a menu stands before that answer."""
-    marked = rf"^ *{re.escape(profile.glyph)} .*{answer}"
-    return any(re.search(marked, row) for row in text.splitlines())

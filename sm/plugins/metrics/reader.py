@@ -22,7 +22,6 @@ from sm.plugins.cost.report import read_known_models
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.quota import read_quotas
 from sm.plugins.forges.web.ledger import Count, Hour
-from sm.plugins.forges.web.limits import Limit
 from sm.plugins.metrics.facts import Asked, Facts, Left, Spent, Tick, Used
 from sm.plugins.metrics.measures import OTHER, Bounded
 from sm.plugins.windows.figures import gather
@@ -149,7 +148,13 @@ class FactsReader:
             facts.blocked[project] = quota.blocked_until
             self._requests.add(project, quota.hours)
             facts.left += tuple(
-                Left(project, self._buckets.name(clear(one.bucket)), *_list_figures(one))
+                Left(
+                    project,
+                    self._buckets.name(clear(one.bucket)),
+                    one.limit,
+                    one.left,
+                    one.resets_at,
+                )
                 for one in quota.limits
             )
         facts.asked = tuple(self._requests.list_counts(self._purposes.name))
@@ -218,10 +223,6 @@ def _join(found: Iterable[DayNumbers], name: Callable[[str], str]) -> Iterator[D
         by_project.setdefault(name(one.project), []).append(one)
     for project, days in by_project.items():
         yield structs.replace(add_up(days), project=project)
-
-
-def _list_figures(limit: Limit) -> tuple[int, int, float]:
-    return limit.limit, limit.left, limit.resets_at
 
 
 Counts = dict[str, Count]

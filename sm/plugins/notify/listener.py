@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.runners import list_runners
 from sm.issues.ticks import Listener, Tick
@@ -46,13 +45,11 @@ def list_projects_there(tick: Tick) -> list[Project]:
 def is_wanted_there(tick: Tick) -> bool:
     """Whether anything runs elsewhere, or may, and people are told by a service or a command."""
     config = tick.config
-    if not config.notify_command and not any(map(_has_channels, config.projects)):
+    if not config.notify_command and not any(
+        read_section(one, Notify).channels for one in config.projects
+    ):
         return False
     return any(map(list_runners, config.projects)) or bool(list_projects_there(tick))
-
-
-def _has_channels(project: ProjectSettings) -> bool:
-    return bool(read_section(project, Notify).channels)
 
 
 def hear_there(root: Root, tick: Tick) -> None:

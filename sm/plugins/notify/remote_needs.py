@@ -18,7 +18,7 @@ from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels.command import start_aside
-from sm.config.schema import Config, ProjectSettings
+from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.plugins.notify import wakeup
 from sm.plugins.notify.channel import SENTENCE_LIMIT
@@ -65,7 +65,8 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
     boxes, wanted = dict[Path, Box](), dict[str, Held]()
     for settings in config.projects:
         notify = read_section(settings, Notify)
-        untold = [*asked.get(settings.name, ()), *_list_of_hosts(config, settings)]
+        untold = list(asked.get(settings.name, ()))
+        untold += map(Untold, list_remote_needs(Project(config, settings)))
         words = [make_word(notify, one) for one in untold]
         wanted |= {word.id: word for word in words}
         for name, channel in notify.channels.items():
@@ -82,10 +83,6 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
 def _list_of_sessions(project: Project) -> list[Untold]:
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
     return list(list_untold(begin_remote_rows(project)(time.time(), known, _pass_over)))
-
-
-def _list_of_hosts(config: Config, settings: ProjectSettings) -> list[Untold]:
-    return [Untold(one) for one in list_remote_needs(Project(config, settings))]
 
 
 def _pass_over(_: SmError) -> None:

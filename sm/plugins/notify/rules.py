@@ -94,7 +94,7 @@ def find_cause(word: Held) -> str:
 
 def plan(words: Sequence[Held], memory: Memory, quiet: str, now: float) -> Plan:
     """Return what is due of the words that wait for a channel; `quiet` are its hours."""
-    if memory.trouble.again_at > now and _is_near(memory.trouble, now):
+    if now < memory.trouble.again_at <= now + LONGEST_PAUSE_S:
         return Plan((), memory.trouble.again_at if words else math.inf)
     due: dict[str, list[Held]] = {}
     later, loud_at = math.inf, find_end(quiet, now)
@@ -129,10 +129,6 @@ def _make_letters(due: dict[str, list[Held]], most: int) -> tuple[Letter, ...]:
         return tuple(Letter(tuple(words), (cause,)) for cause, words in due.items())
     words = sorted((word for some in due.values() for word in some), key=lambda word: word.at)
     return (Letter(tuple(words), tuple(due)),)
-
-
-def _is_near(trouble: Trouble, now: float) -> bool:
-    return trouble.again_at <= now + LONGEST_PAUSE_S
 
 
 def note_sent(memory: Memory, letter: Letter, now: float) -> Memory:

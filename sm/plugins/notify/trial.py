@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -30,7 +30,8 @@ def list_trials(config: Config, name: str) -> list[Trial]:
         UsageError: there is none.
 
     """
-    known = list(_list_all(config))
+    known = [Trial(one.name, partial(send, one.found)) for one in list_places(config)]
+    known += [Trial(HEARTBEAT, partial(beat, url)) for url in list_heartbeats(config)]
     found = [trial for trial in known if not name or trial.name.partition(" ")[0] == name]
     if not known:
         raise UsageError("there are no notify.channels to try: see docs/NOTIFY.md")
@@ -38,13 +39,6 @@ def list_trials(config: Config, name: str) -> list[Trial]:
         names = ", ".join(f"'{trial.name}'" for trial in known)
         raise UsageError(f"there is no channel '{name}': there is {names}")
     return found
-
-
-def _list_all(config: Config) -> Iterator[Trial]:
-    for place in list_places(config):
-        yield Trial(place.name, partial(send, place.found))
-    for url in list_heartbeats(config):
-        yield Trial(HEARTBEAT, partial(beat, url))
 
 
 def send(found: Found) -> str:

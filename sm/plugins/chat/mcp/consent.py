@@ -112,9 +112,6 @@ class Consent:
     async def _answer(self, http: HttpRequest) -> Response:
         if http.method == "POST":
             return await self._decide(http)
-        return await self._show(http)
-
-    async def _show(self, http: HttpRequest) -> Response:
         asked = await self._asked(http.query_params.get("request", ""))
         return self._page(http, asked) if asked else _note(400, *STALE)
 

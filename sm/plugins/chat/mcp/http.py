@@ -117,7 +117,10 @@ def serve(
 
     Each call stands alone, and nothing stays in memory. So a client does not notice a restart.
     """
-    provider = _make_provider(remote, rules) if remote else None
+    provider = None
+    if remote:
+        grants, resource = Grants(remote.folder), rules.public + PATH
+        provider = Provider(grants, rules.public, resource, remote.hosts, rules.token)
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -133,11 +136,6 @@ def serve(
     app.add_middleware(OnlyPost)
     app.add_middleware(Guard, rules)
     running.run(app, listener, lifespan=True)
-
-
-def _make_provider(remote: Remote, rules: Rules) -> Provider:
-    grants = Grants(remote.folder)
-    return Provider(grants, rules.public, rules.public + PATH, remote.hosts, rules.token)
 
 
 def _authorization(remote: Remote, provider: Provider) -> dict[str, Any]:

@@ -114,16 +114,12 @@ def back_up(connection: sqlite3.Connection, path: Path) -> Path:
     try:
         with contextlib.closing(sqlite3.connect(copy)) as target:
             connection.backup(target)
-        _flush(copy)
+        with copy.open("rb") as file:
+            os.fsync(file.fileno())
     except BaseException:
         discard(copy)
         raise
     return copy
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def list_copies(path: Path) -> list[Path]:

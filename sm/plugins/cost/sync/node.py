@@ -19,7 +19,7 @@ from sm.cli.options import pass_machine
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.balances import Balances, measure
-from sm.plugins.cost.budget.rules import ModelUse, RemoteLimit, SumSpan, weigh
+from sm.plugins.cost.budget.rules import ModelUse, RemoteLimit, weigh
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import NOW_MS
@@ -68,8 +68,11 @@ def account(ledger: Ledger, asked: Inquiry) -> LedgerReport:
                     break
                 changes.append(change)
             found[project] = tuple(changes)
-        totals = () if more else tuple(_sum_up(ledger, span) for span in asked.spans)
-    return LedgerReport(ledger=ident, changes=found, more=more, totals=totals)
+        totals = list[Totals]()
+        for span in () if more else asked.spans:
+            rows = ledger.connection.execute(SUMS, (span.scope, span.first, span.last))
+            totals.append(Totals(span, tuple(ModelUse(*row) for row in rows)))
+    return LedgerReport(ledger=ident, changes=found, more=more, totals=tuple(totals))
 
 
 def _note_from_now_on(ledger: Ledger, asked: Inquiry) -> None:
@@ -92,11 +95,6 @@ def _read_changes(ledger: Ledger, project: str, after: int) -> Iterator[tuple[En
             continue
         change = EntryChange(number, key, request)
         yield change, len(msgspec.json.encode(change))
-
-
-def _sum_up(ledger: Ledger, span: SumSpan) -> Totals:
-    rows = ledger.connection.execute(SUMS, (span.scope, span.first, span.last))
-    return Totals(span, tuple(ModelUse(*row) for row in rows))
 
 
 def answer(machine: Machine, asked: Inquiry) -> LedgerReport:

@@ -26,7 +26,6 @@ from sm.plugins.forges.rest.reader import GONE, READ, WRITE
 from sm.plugins.forges.rest.shapes import FAST_FORWARD, Job, Jobs, Run
 from sm.plugins.forges.rest.site import RestSettings, Site
 from sm.plugins.forges.rest.status import PASSED, Part
-from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client
 
 if TYPE_CHECKING:
@@ -189,12 +188,10 @@ class GiteaChecks(Checks[GiteaReader]):
         what = "rerun-failed-jobs" if is_divisible else "rerun"
         for run in failed or runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
-            answer = self.site.write(partial(self._rerun, path))
+            rerun = partial(self.site.web.write, "POST", path, WRITE, accept=NOT_OFFERED)
+            answer = self.site.write(partial(rerun, harmless=True))
             if answer.status in NOT_OFFERED:  # older servers
                 raise refusal
-
-    def _rerun(self, path: str) -> Answer:
-        return self.site.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
 
 
 class GiteaForge(RestForge[GiteaReader]):

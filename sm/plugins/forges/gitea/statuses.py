@@ -58,7 +58,7 @@ class RunReader(Reader, ABC):
 def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
     """What the last status of each context says, without those of others' pull requests."""
     found = list(_read_latest(reader, head, purpose))
-    if not any(map(_is_of_pull, found)):
+    if not any(part.has_log and OF_PULL.search(part.name) for part in found):
         return found
     listed = list_runs(reader, head, purpose, NOT_TOLD) or list_begun(reader, head, purpose)
     runs = {run.place: run for run in listed}
@@ -170,10 +170,6 @@ def _make_part(reader: Reader, data: Raw) -> Part:
 def _absolute(base: str, url: str) -> str:
     """An address as a whole: of their own CI they give only the path."""
     return urlsplit(base)._replace(path=url).geturl() if url.startswith("/") else url
-
-
-def _is_of_pull(part: Part) -> bool:
-    return part.has_log and bool(OF_PULL.search(part.name))
 
 
 def _find_place(part: Part) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Raw, structs
 
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
-from sm.adapters.forge.model import Check, Comment, PullRequest, Review, SourcedText
+from sm.adapters.forge.model import Comment, PullRequest, Review, SourcedText
 from sm.base.text import one_line
 from sm.plugins.forges.github.graphql import discussion, queries
 from sm.plugins.forges.github.graphql.client import (
@@ -70,7 +70,9 @@ class Details:
         is_ours = node.state == "OPEN" and node.commits and not node.is_cross_repository
         if not is_ours or not self._lacks_checks(node, is_forbidden):
             return pull
-        return structs.replace(pull, check=self._check(pull))
+        parts, required = self._reader.parts(pull.head, OBSERVE), self.rules(pull.base).checks
+        check = combine(parts, pull.head, expected=self._has_ci, required=required)
+        return structs.replace(pull, check=structs.replace(check, progress=pull.check.progress))
 
     def _lacks_checks(self, node: PullNode, is_forbidden: bool) -> bool:
         """Whether its checks are more than one page, or not told, or may be those of a fork."""
@@ -86,12 +88,6 @@ class Details:
             return make_reviews(discussion.read_reviews(self._graphql, node.number, node.reviews))
         except discussion.UntoldError:
             return self._reader.reviews(node.number)
-
-    def _check(self, pull: PullRequest) -> Check:
-        """What CI says of its head, over REST."""
-        parts, required = self._reader.parts(pull.head, OBSERVE), self.rules(pull.base).checks
-        found = combine(parts, pull.head, expected=self._has_ci, required=required)
-        return structs.replace(found, progress=pull.check.progress)
 
     def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode]:
         """What changes of these without a trace in a list.

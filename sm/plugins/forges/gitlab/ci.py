@@ -92,17 +92,13 @@ def _choose(
     if own and own.status not in OVER:
         yield own  # whatever others say, it is not over
         return
-    listed = [one for one in _list_pipelines(reader, head, purpose) if _counts(one, request)]
+    asked: dict[str, str | int]
+    asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}  # the newest first
+    found = reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline])
+    listed = [one for one in found if _counts(one, request)]
     own = own or _newest(listed, request.source_branch if request else "")
     others = [one for one in listed if one.source == EXTERNAL and one.id != (own.id if own else 0)]
     yield from [one for one in (own, *others[:1]) if one]
-
-
-def _list_pipelines(reader: GitlabProject, head: str, purpose: str) -> Iterator[Pipeline]:
-    """Those of the commit itself, newest first."""
-    asked: dict[str, str | int]
-    asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}
-    return iter(reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline]))
 
 
 def _is_ours(pipeline: Pipeline, request: MergeRequest | None) -> bool:

@@ -124,7 +124,10 @@ class Checks(ABC, Generic[R]):
         """What is known of a failed part. A log that is not to be had hides nothing else."""
         known, lost = Report(), ""
         try:
-            known = self._ask(part, head)
+            if self.woodpecker and self.woodpecker.find_pipeline(part):
+                known = self.woodpecker.read_report(part)
+            else:
+                known = self.read_report(part, head)
             if log := known.read_log() if known.read_log else "":
                 return structs.replace(known, log=log)
         except SmError as error:
@@ -137,11 +140,6 @@ class Checks(ABC, Generic[R]):
         said = known.log or part.text or f"no log is to be had here: see {part.url}"
         lines = "\n".join(filter(None, [said, lost]))
         return structs.replace(known, log=clean_log(lines.encode()))
-
-    def _ask(self, part: Part, head: str) -> Report:
-        if self.woodpecker and self.woodpecker.find_pipeline(part):
-            return self.woodpecker.read_report(part)
-        return self.read_report(part, head)
 
     @abstractmethod
     def read_report(self, part: Part, head: str) -> Report:

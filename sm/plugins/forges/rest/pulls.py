@@ -252,7 +252,9 @@ def open_pull(reader: Reader, branch: str, base: str, title: str, body: str) -> 
         return _explain_unopened(reader, branch, base, error)
     if made is not None:
         return make_pull(made)
-    return find_pull(reader, branch, "open") or _vanished(branch)
+    if found := find_pull(reader, branch, "open"):
+        return found
+    raise NotFoundError(f"the pull request of '{branch}' is gone again: look at the forge")
 
 
 def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedError) -> PullRequest:
@@ -261,10 +263,6 @@ def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedErro
             return known
         refuse_nothing(reader, branch, base)
     raise error
-
-
-def _vanished(branch: str) -> PullRequest:
-    raise NotFoundError(f"the pull request of '{branch}' is gone again: look at the forge")
 
 
 def refuse_nothing(reader: Reader, branch: str, base: str) -> None:

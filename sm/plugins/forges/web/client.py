@@ -127,12 +127,6 @@ class Client:
             Request("GET", path, purpose, params or {}, headers=headers, accept=accept)
         )
 
-    def _within(self, url: str) -> str:
-        """`url`, if it leads to the same place: the token goes nowhere else."""
-        if not url.startswith(f"{self.base}/"):
-            raise BadAnswerError(f"'{one_line(url, 100)}' is not at '{self.base}'")
-        return url
-
     def download(self, path: str, purpose: str, limit: int) -> bytes:
         """The last `limit` bytes of what `path` leads to, which may be elsewhere.
 
@@ -232,13 +226,10 @@ class Client:
             TooLongError: the answer is longer than `request.limit`.
 
         """
-        self._check_open()
-        return repeat(lambda: self._try(request))
-
-    def _check_open(self) -> None:
         book = self.ledger.read()
         if book.blocked_until > time.time() and self.is_limited_by(book):
             raise self._limited(book.blocked_until)
+        return repeat(lambda: self._try(request))
 
     def is_limited_by(self, book: Book) -> bool:
         """Whether the limits in the ledger are those of our token, and not of one before it.
@@ -270,7 +261,9 @@ class Client:
             answer = self._exchange(request, url)
             if answer.status not in MOVED or answer.status in request.accept:
                 return answer
-            url = self._within(urljoin(url, answer.headers.get("location", "")))
+            url = urljoin(url, answer.headers.get("location", ""))
+            if not url.startswith(f"{self.base}/"):  # the token goes nowhere else
+                raise BadAnswerError(f"'{one_line(url, 100)}' is not at '{self.base}'")
             self._refuse_elsewhere(request, url)
         raise BadAnswerError(f"{request.what} leads round in a circle")
 

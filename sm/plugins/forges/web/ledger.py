@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -123,13 +123,9 @@ class Ledger:
         if self._path is None:
             self._memory = change(self._memory)
             return
-        with contextlib.suppress(SmError), self._held(self._path):
+        beside = self._path.with_suffix(".lock")
+        with contextlib.suppress(SmError), lock.hold(beside, timeout_s=LOCK_S):
             write_json(self._path, change(read_book(self._path)))
-
-    @contextlib.contextmanager
-    def _held(self, path: Path) -> Iterator[None]:
-        with lock.hold(path.with_suffix(".lock"), timeout_s=LOCK_S):
-            yield
 
 
 def _enter(hours: tuple[Hour, ...], purpose: str, count: Count, now: float) -> tuple[Hour, ...]:

@@ -95,7 +95,9 @@ def _retry(attempt: Callable[[], T], first: AgainError) -> T:
         return max(error.after_s if isinstance(error, AgainError) else 0.0, jitter(state))
 
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_may_go_on),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, AgainError) and error.may_go_on
+        ),
         wait=wait,
         stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_before_delay(PATIENCE_S),
         reraise=True,
@@ -104,7 +106,3 @@ def _retry(attempt: Callable[[], T], first: AgainError) -> T:
         return retrying(once)
     except AgainError as last:
         raise last.final from None
-
-
-def _may_go_on(error: BaseException) -> bool:
-    return isinstance(error, AgainError) and error.may_go_on
