@@ -264,26 +264,12 @@ class ProjectDir(Folder, frozen=True):
     """Held while a person's verdict on a pull request is given."""
     forge_written = StateEntry("written")
     """Gets a new time with each write to a forge elsewhere."""
-    repository = StateEntry("repository.json")
-    """The id of the repository on a forge elsewhere, and its present name."""
     webhooks = StateEntry("webhooks.json")
     """Webhooks of the forge that have arrived."""
     shortage = StateEntry("shortage.json")
     """Resources that the machine lacks for anything new, and since when."""
     shortage_told = StateEntry("shortage.told")
     """The session that tells people of it."""
-    account = StateEntry("account.json")
-    """The account of the token with which we write to a forge elsewhere."""
-    strict_branches = StateEntry("strict-branches.json")
-    """Time of a forge's last refusal to merge into a branch what was behind it."""
-    rules = StateEntry("rules.json")
-    """Conditions that a forge elsewhere sets for a merge into a branch."""
-    ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
-    """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
-    quota = StateEntry("quota.json")
-    """The requests to a forge elsewhere, by hour and purpose, and what is left."""
-    quota_lock = StateEntry("quota.lock")
-    """Held while a request is entered there."""
 
 
 class SessionDir(Folder, frozen=True):

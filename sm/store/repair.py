@@ -18,7 +18,18 @@ from sm.base.errors import StateError
 from sm.store import events, journal
 from sm.store.fifo import ensure_fifo
 from sm.store.files import set_aside, write_atomic
-from sm.store.paths import PRIVATE, QUEUE, EntryKind, Layout, ProjectDir, Root, SessionDir, layout
+from sm.store.paths import (
+    PRIVATE,
+    QUEUE,
+    EntryKind,
+    Folder,
+    Layout,
+    ProjectDir,
+    Root,
+    SessionDir,
+    find_journal,
+    layout,
+)
 
 IS = {
     EntryKind.FILE: stat.S_ISREG,
@@ -42,6 +53,15 @@ def repair(root: Root, *directories: SessionDir | ProjectDir) -> None:
         _repair(path, layout(type(directory)), root.journal, name)
         if isinstance(directory, SessionDir):
             _repair(directory.queue, QUEUE, root.journal, name)
+
+
+def repair_folder(folder: Folder) -> None:
+    """Repair what a plugin keeps in a folder of the private directory.
+
+    What cannot be repaired now stays. The code that needs it reports it.
+    """
+    if story := find_journal(folder.path / "any"):
+        _repair(folder.path, layout(type(folder)), *story)
 
 
 def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:

@@ -17,6 +17,7 @@ from sm.issues.act import forge_requests
 from sm.issues.act.forge_requests import make_request
 from sm.messages import queue
 from sm.messages.queue import Message
+from sm.plugins.forges.rest.state import ForgeFiles
 from sm.plugins.forges.web.ledger import read_book
 from sm.sessions import registry
 from sm.store.files import FILE_LIMIT, ensure_private_dir, write_json
@@ -151,7 +152,7 @@ def test_what_an_agent_asks_is_counted_for_it_and_asked_once_in_an_interval(
     asked = len(play.side.site.asked)
     assert has_run(play, issue, f"issue show {issue}") == first
     assert len(play.side.site.asked) == asked
-    book = read_book(play.project.directory.quota)
+    book = read_book(ForgeFiles(play.project.directory.path).quota)
     assert book.by_session()[f"dev-harb-{issue}", "read"].requests >= 1
     assert ("", "observe") in book.by_session()
 

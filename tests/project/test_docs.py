@@ -25,6 +25,7 @@ from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.cli.root import cli, list_verbs
 from sm.config.schema import ContextMonitor, HandoffCycle
+from sm.plugins.forges.rest.state import ForgeFiles
 from sm.store.paths import DEFAULT_ROOT, PRIVATE, ProjectDir, Root, SessionDir, StateEntry
 from tests.helpers import make_repository
 from tests.shell import REPOSITORY
@@ -293,7 +294,7 @@ def rows(heading: str) -> set[str]:
     return {name for cell in table for name in re.findall(r"`([^`]+)`", cell)}
 
 
-def paths(place: Root | ProjectDir | SessionDir) -> Iterator[Path]:
+def paths(place: Root | ProjectDir | SessionDir | ForgeFiles) -> Iterator[Path]:
     """What every entry, property and method of a folder makes of names in braces."""
     values = {"project": "{project}", "issue": "{issue}", "session": "{session}"}
     for name, member in vars(type(place)).items():
@@ -322,7 +323,8 @@ def test_every_file_of_the_root_is_in_the_table() -> None:
 def test_every_file_of_a_project_and_a_session_is_in_the_table(
     heading: str, folder: ProjectDir | SessionDir
 ) -> None:
-    assert rows(heading) == {path.name for path in paths(folder)}
+    added = paths(ForgeFiles(folder.path)) if isinstance(folder, ProjectDir) else ()
+    assert rows(heading) == {path.name for path in (*paths(folder), *added)}
 
 
 def test_the_default_root_is_the_documented_one() -> None:

@@ -66,10 +66,14 @@ def is_right(path: Path, kind: EntryKind) -> bool:
     return stat.S_IFMT(found.st_mode) == wanted[kind] and found.st_mode & 0o700 == needed
 
 
+DAMAGES: list[Callable[[Path], object]] = [
+    *(is_link, is_dangling, is_file, Path.mkdir, os.mkfifo, has_no_mode, is_open)
+]
+"""Ways in which a name can stand for something else."""
+
+
 @pytest.mark.parametrize("place", sorted(layout(SessionDir)))
-@pytest.mark.parametrize(
-    "damage", [is_link, is_dangling, is_file, Path.mkdir, os.mkfifo, has_no_mode, is_open]
-)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_whatever_is_in_place_of_a_file_of_a_session_makes_room(
     root: Root, directory: SessionDir, place: str, damage: Callable[[Path], object]
 ) -> None:
@@ -139,7 +143,6 @@ def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: 
     folders = {name for name, kind in layout(ProjectDir).items() if kind is EntryKind.DIRECTORY}
     assert folders == {
         "ci",
-        "ci-logs",
         "awaited-turns",
         "placements",
         "slots",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from sm.config.schema import ProjectSettings
+from sm.plugins.forges.rest.state import ForgeFiles
 from sm.plugins.forges.web.ledger import HOUR_S, Book, Count, Hour, read_book
 from sm.plugins.forges.web.limits import Limit
 from sm.store.paths import Root
@@ -42,7 +43,10 @@ class Quota(Struct, frozen=True):
 def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
     """Of each project that has sent requests; the embedded forge gets none."""
     now = time.time()
-    books = [(project, read_book(root.project(project.name).quota)) for project in projects]
+    books = [
+        (project, read_book(ForgeFiles(root.project(project.name).path).quota))
+        for project in projects
+    ]
     return [make_quota(project, book, now) for project, book in books if book.hours]
 
 

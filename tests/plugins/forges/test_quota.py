@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.spender import spend_for
+from sm.plugins.forges.rest.state import ForgeFiles
 from sm.plugins.forges.web.ledger import Count, Ledger
 from sm.plugins.forges.web.limits import Limit
 from sm.store.files import ensure_private_dir
@@ -33,7 +34,7 @@ def ledger(tmp_path: Path, root: Root) -> Ledger:
     (tmp_path / "sm.yaml").write_text(CONFIG)
     folder = root.project("shop").path
     ensure_private_dir(folder)
-    return Ledger(root.project("shop").quota)
+    return Ledger(ForgeFiles(root.project("shop").path).quota)
 
 
 def quota(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:

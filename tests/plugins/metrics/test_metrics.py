@@ -19,6 +19,7 @@ from sm.adapters.forge.model import CheckState
 from sm.issues.look.polled import Clock, Polled
 from sm.passes.tally import BOUNDS, Ended, Sums
 from sm.plugins.cost.settings import find_ledger
+from sm.plugins.forges.rest.state import ForgeFiles
 from sm.plugins.forges.web.ledger import Book, Count, Hour
 from sm.plugins.forges.web.limits import Limit
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
@@ -193,7 +194,7 @@ def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
     write_json(project.directory.polled, Polled(Clock(1.7e9), 0.25, error="secret"))
     limit = Limit("core", 5000, 4000, time.time() + 60)
     hour = Hour(time.time() // 3600 * 3600, {"look": Count(10, 6, 1, 4)})
-    write_json(project.directory.quota, Book((hour,), {"core": limit}))
+    write_json(ForgeFiles(project.directory.path).quota, Book((hour,), {"core": limit}))
     found = scrape(browser)
     passes = values(found, "sm_passes", "end")
     assert passes == {("done",): 6, ("failed",): 0, ("killed",): 1, ("elsewhere",): 0}

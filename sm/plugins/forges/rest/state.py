@@ -16,7 +16,8 @@ from sm.base.errors import SmError
 from sm.plugins.forges.rest.protection import KeptRules
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
-from sm.store.paths import ProjectDir
+from sm.store.paths import EntryKind, Folder, ProjectDir, StateEntry
+from sm.store.repair import repair_folder
 
 STRICT_S = 86400.0
 """How long after such a refusal a branch is taken to be strict, in seconds."""
@@ -32,6 +33,25 @@ def _age(file: Path) -> float:
         return file.lstat().st_mtime
     except OSError:
         return 0.0
+
+
+class ForgeFiles(Folder, frozen=True):
+    """Files of a forge elsewhere, in the folder of its project."""
+
+    repository = StateEntry("repository.json")
+    """The id of the repository on a forge elsewhere, and its present name."""
+    account = StateEntry("account.json")
+    """The account of the token with which we write to a forge elsewhere."""
+    strict_branches = StateEntry("strict-branches.json")
+    """Time of a forge's last refusal to merge into a branch what was behind it."""
+    rules = StateEntry("rules.json")
+    """Conditions that a forge elsewhere sets for a merge into a branch."""
+    ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
+    """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
+    quota = StateEntry("quota.json")
+    """The requests to a forge elsewhere, by hour and purpose, and what is left."""
+    quota_lock = StateEntry("quota.lock")
+    """Held while a request is entered there."""
 
 
 class Known(Struct, frozen=True):
@@ -60,14 +80,17 @@ class StateFiles:
 
     def __init__(self, folder: Path | None) -> None:
         """`folder` must be there."""
-        self._files = ProjectDir(folder) if folder else None
+        self._files = ForgeFiles(folder) if folder else None
+        self._sign = ProjectDir(folder).forge_written if folder else None
+        if self._files:
+            repair_folder(self._files)
         self._known: Known | None = None
         self._rules: KeptRules | None = None
 
     @property
     def sign(self) -> Path | None:
         """Gets a new time with each write to the forge."""
-        return self._files.forge_written if self._files else None
+        return self._sign
 
     @property
     def quota(self) -> Path | None:
