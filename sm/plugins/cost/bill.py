@@ -31,7 +31,7 @@ from sm.store.files import discard, read_harmless
 from sm.store.paths import Root
 
 PATIENCE_S = 86400.0
-"""So long a session is left to those who have its project."""
+"""Time that a session is left to those who have its project, in seconds."""
 
 
 def close_gone(root: Root, settings: MachineSettings, projects: Mapping[str, Project]) -> None:

@@ -93,7 +93,7 @@ def _show(rows: list[LimitRow]) -> None:
 
 
 def _change_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What raises and lowers: `words: tuple[str, ...]`, and `which` limit."""
+    """Options that raise and lower: `words: tuple[str, ...]`, and `which` limit."""
     function = click.argument("words", metavar="[TARGET | PROJECT [ISSUE]] AMOUNT", nargs=-1)(
         function
     )
@@ -141,7 +141,7 @@ UNITS = ("USD", "tokens", "token")
 
 
 def _split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """What is meant, and the amount behind it, which may be two words: `5 USD`."""
+    """Split what is meant from the amount behind it, which may be two words: `5 USD`."""
     if len(words) > 1 and words[-1] in UNITS:
         return words[:-2], f"{words[-2]} {words[-1]}"
     if not words:

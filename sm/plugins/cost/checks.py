@@ -1,4 +1,4 @@
-"""What `sm doctor` checks of the ledger, of budgets and of telemetry."""
+"""Checks of `sm doctor` on the ledger, budgets and telemetry."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ HERE = "this machine"
 
 
 UNNAMED = {By.PROJECT: WITHOUT, By.HOST: HERE}
-"""What a sum without a name is of; of what nobody has named it is unknown."""
+"""Names of groups whose sums have none; any other group is unknown."""
 
 
 class CostTable(Struct, frozen=True):
@@ -60,14 +60,14 @@ def _measure(widths: Sequence[int]) -> int:
 
 
 def name_sum(by: By, one: Sum) -> str:
-    """What the sum is of."""
+    """Name what the sum is of."""
     if by is By.ISSUE:
         return f"{one.name}#{one.issue}" if one.issue else WITHOUT
     return one.name or UNNAMED.get(by, UNKNOWN)
 
 
 def list_cells(one: Sum) -> tuple[str, ...]:
-    """What stands below each of `HEADERS`."""
+    """List what stands below each of `HEADERS`."""
     tokens, bound = one.tokens, "" if one.is_complete else "≥"
     written = tokens.cache_write_5m + tokens.cache_write_1h
     counts = (tokens.input, tokens.cache_read, written, tokens.output)
@@ -87,7 +87,7 @@ def format_price(one: Sum) -> str:
 
 
 def _format_by_client(one: Sum) -> str:
-    """What clients say themselves; ≥ if that is not about all of the requests."""
+    """Format what clients say themselves; ≥ if that is not about all of the requests."""
     if not one.by_client:
         return ""
     is_whole = one.by_client.requests == one.requests + one.unknown
@@ -108,7 +108,7 @@ def _format_tokens(one: Sum) -> str:
 
 
 AGENTS = {"main": "main agent", "subagent": "subagents", "title": "titles"}
-"""How kinds of agents are called where a sentence has their sums; the others as they are."""
+"""Names of kinds of agents where a sentence has their sums; the others stand as they are."""
 
 
 def tell_cost(by_agent: Sequence[Sum]) -> str:
@@ -127,7 +127,7 @@ def tell_cost(by_agent: Sequence[Sum]) -> str:
 
 
 def list_notes(total: Sum) -> Iterator[str]:
-    """What the figures leave out, and what they mean."""
+    """List what the figures leave out, and what they mean."""
     if total.unknown:
         yield f"≥: what {show_requests(total.unknown)} used is in no record (docs/COST.md)"
     if total.at_least:

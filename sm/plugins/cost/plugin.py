@@ -1,4 +1,4 @@
-"""What agents cost: a ledger of each request to a model."""
+"""Costs of agents: a ledger of each request to a model."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def check_project(path: Path, project: str, settings: MachineSettings) -> None:
 
 
 def list_price_notes(path: Path, since: str = "", project: str = "") -> list[str]:
-    """What is to be said of the prices in a report."""
+    """List what is to be said of the prices in a report."""
     models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
     return list(list_notes(models, datetime.date.today()))
 
@@ -127,7 +127,7 @@ def read_known_models(path: Path) -> dict[str, list[Sum]]:
 
 
 def read(settings: MachineSettings, subjects: Sequence[Subject]) -> Mapping[str, Figure]:
-    """What each issue has cost so far in all its sessions; without an issue, the session."""
+    """Read what each issue has cost so far in all its sessions; without an issue, the session."""
     path = find_ledger(settings)
     if not sqlite_file.is_there(path):
         return {}

@@ -15,7 +15,7 @@ from sm.web.errors import HttpError
 
 
 class CostQuery(Struct, frozen=True):
-    """What is asked for, as by the options of `sm cost`."""
+    """A query for costs, as by the options of `sm cost`."""
 
     by: Annotated[By, Meta(description="What to sum up together.")] = By.ISSUE
     since: Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sm.store.paths import Root
 
 SESSION = "sm.session"
-"""What an agent calls its session when it tells of its requests."""
+"""Name under which an agent tells its session with its requests."""
 DEFAULT = "~/.local/share/sm/ledger.db"
 
 
@@ -40,7 +40,7 @@ class CostSection(Section, frozen=True):
 
 
 def find_ledger(settings: MachineSettings) -> Path:
-    """Where the ledger is. It is one of the machine: an issue may have several configurations."""
+    """Find the ledger. It is one of the machine: an issue may have several configurations."""
     return read_section(settings, CostSection).ledger or Path(DEFAULT).expanduser()
 
 
@@ -50,7 +50,7 @@ def find_folder(root: Root) -> Path:
 
 
 def list_ledger(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
-    """What `sm uninstall` says of the ledger, which stays."""
+    """List what `sm uninstall` says of the ledger, which stays."""
     from sm.setup.uninstall import Part
 
     path = find_ledger(machine.settings)

@@ -20,7 +20,7 @@ PLACE = re.compile(
     r"(?:(?P<web>https?://)|[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?P<port>:\d+)?[:/]/?"
     r"(?P<path>[^/]+(?P<groups>/[^/]+)*/[^/]+?)(?:\.git)?/?"
 )
-"""Where a remote leads: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS.
+"""Address of a remote: `git@HOST:OWNER/NAME.git`, or a URL by SSH or HTTPS.
 
 Only GitLab has groups within groups before the name.
 """
@@ -56,7 +56,7 @@ def choose_gitlab(wish: Wish, url: str) -> GitlabSettings:
 
 
 def _match(url: str) -> re.Match[str] | None:
-    """Where the remote leads, if it names a repository without groups."""
+    """Match the address of a remote that names a repository without groups."""
     found = PLACE.fullmatch(url)
     return found if found and not found["groups"] else None
 
@@ -95,7 +95,7 @@ TOKEN_PAGES = {
     "gitea": "/user/settings/applications",
     "forgejo": "/user/settings/applications",
 }
-"""Where a person makes a token, on each kind of server."""
+"""Pages on which a person makes a token, by the kind of server."""
 
 
 def _token(wish: Wish, server: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sm.adapters.token import TokenSource, read_token
 from sm.base.output import pass_on
 
 USER = "x-access-token"
-"""What GitHub wants as a user beside a token; Forgejo and Gitea take any."""
+"""User that GitHub wants beside a token; Forgejo and Gitea take any."""
 LIMIT = 100_000
 """Characters of a question; git's own limit for a URL is below it."""
 

@@ -1,4 +1,4 @@
-"""What `sm quota` shows: the requests of each project to its forge, and what is left."""
+"""Requests of each project to its forge, and what is left: what `sm quota` shows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Quota(Struct, frozen=True):
 
 
 def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
-    """Of each project that has sent requests; the embedded forge gets none."""
+    """Return the quota of each project that has sent requests; the embedded forge gets none."""
     now = time.time()
     books = [
         (project, read_book(ForgeFiles(root.project(project.name).path).quota))
@@ -51,7 +51,7 @@ def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
 
 
 def make_quota(project: ProjectSettings, book: Book, now: float) -> Quota:
-    """What the ledger of a project says at `now` (seconds since the epoch)."""
+    """Make the quota of a project from its ledger, at `now` (seconds since the epoch)."""
     hour, day = book.by_session(now // HOUR_S * HOUR_S), book.by_session()
     return Quota(
         project=project.name,

@@ -23,11 +23,11 @@ from sm.config.forges import RemoteSettings
 from sm.plugins.forges.rest.state import StateFiles
 
 STANDARD = "whsec_"
-"""How a key of Standard Webhooks begins (https://www.standardwebhooks.com)."""
+"""Beginning of a key of Standard Webhooks (https://www.standardwebhooks.com)."""
 KEY_BYTES = 24
 """The shortest key that Standard Webhooks allows."""
 TOLERANCE_S = 300
-"""How old a delivery with a time may be, and how far ahead the sender's clock."""
+"""Seconds that a delivery with a time may be old, and that the sender's clock may be ahead."""
 SIGNATURES = 8
 """A sender signs with two keys while one replaces the other; more are not looked at."""
 SHORTEST = 16
@@ -145,11 +145,11 @@ FORGEJO = structs.replace(
     event=("x-forgejo-event-type", "x-gitea-event-type", "x-forgejo-event", "x-gitea-event"),
     ident=("x-forgejo-delivery", "x-gitea-delivery"),
 )
-"""As on Gitea, with headers under its own name, which are preferred."""
+"""Gitea's dialect with headers under Forgejo's own name, which are preferred."""
 
 
 def _is_of_gitlab(secret: str, delivery: Delivery, now: float) -> bool:
-    """By the kind of the secret: who has a signing token does not take the plain one instead."""
+    """Check by the kind of the secret: a signing token is not replaced by a plain one."""
     if not secret.startswith(STANDARD):
         return is_token(secret, delivery.only("x-gitlab-token"))
     signed = delivery.only("webhook-id"), delivery.only("webhook-timestamp"), delivery.body
@@ -176,7 +176,7 @@ GITLAB = Dialect(
 
 
 def make_webhooks(settings: RemoteSettings, dialect: Dialect, state: Path | None) -> Webhooks:
-    """How deliveries are known that come in `dialect`; `state` is the project's private folder.
+    """Return the marks of deliveries in `dialect`; `state` is the project's private folder.
 
     Raises:
         TokenError: there is no secret, it is no word, or its file is not private.
@@ -192,7 +192,7 @@ def make_webhooks(settings: RemoteSettings, dialect: Dialect, state: Path | None
 
 
 def find_source(settings: RemoteSettings) -> TokenSource:
-    """Where the secret is."""
+    """Return where the secret is."""
     return TokenSource(
         settings.webhook_secret_command,
         settings.webhook_secret_file,

@@ -1,4 +1,4 @@
-"""Where the address of a service comes from. It is a secret: whoever has it can send messages."""
+"""Address of a service. It is a secret: whoever has it can send messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a heartbeat is worded for the service that waits for it. Pure.
+"""Words of a heartbeat for the service that waits for it. Pure.
 
 - healthchecks.io: a POST whose body is kept with it; `/fail` behind the address says that something
   failed (https://healthchecks.io/docs/http_api/, signaling_failures/ beside it).
@@ -24,7 +24,7 @@ BODY_LIMIT, LINE_LIMIT, MESSAGE_LIMIT = 8000, 300, 200
 
 
 class Beat(NamedTuple):
-    """What is told: whether something failed and what, of these projects; how long it took."""
+    """The outcome of a tick: what failed, if anything, in these projects; how long it took."""
 
     failed: bool
     troubles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What `sm doctor` says of the services by which people are told."""
+"""Checks of `sm doctor` on the services by which people are told."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sm.setup.finding import Check, Finding, fail, ok, warn
 from sm.store.paths import Root
 
 LOST_S = 7 * 86400.0
-"""How long it is told that something was given up."""
+"""Time for which it is told that something was given up, in seconds."""
 
 
 def check_machine(config: Config) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ UNKNOWN = "two tries were cut short, so it may have arrived"
 
 
 class Due(NamedTuple):
-    """What is to be sent by a channel now, by which address; and when to look again."""
+    """Letters that a channel is to send now, to which address; and when to look again."""
 
     letters: tuple[Letter, ...] = ()
     next_at: float = math.inf
@@ -182,7 +182,7 @@ def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
 
 
 NOTED_S = 60.0
-"""By then a session has on record that it has asked."""
+"""Time after which a session has on record that it has asked, in seconds."""
 
 
 def list_settled(root: Root, words: Iterable[Held], at: float) -> list[Held]:

@@ -32,7 +32,7 @@ BODY_LIMIT = 4096
 
 
 class Beaten(Struct, frozen=True, omit_defaults=True):
-    """What became of the last heartbeat.
+    """The outcome of the last heartbeat.
 
     It was taken last at `taken_at`; `since` is when the first of those was sent that were not taken
     since then, and `reason` why the last one was not. 0 and '': all is well.
@@ -104,5 +104,5 @@ def keep(root: Root, reason: str) -> None:
 
 
 def read_beaten(root: Root) -> Beaten:
-    """What became of the last one; nothing if none was sent."""
+    """Return the outcome of the last heartbeat; an empty one if none was sent."""
     return read_rebuildable(Post(root).heartbeat, Beaten) or Beaten()

@@ -1,4 +1,4 @@
-"""What a message says: a title, what happened, the command that answers, and the links. Pure."""
+"""Text of a message: a title, what happened, the command that answers, and the links. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who hears of completed ticks. It is asked in each of them, so it imports little."""
+"""Listeners to completed ticks. They are asked in each of them, so this imports little."""
 
 from __future__ import annotations
 

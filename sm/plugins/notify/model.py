@@ -39,7 +39,7 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trouble(Struct, frozen=True):
-    """What went wrong with the last tries, and when the next is due."""
+    """Reason why the last tries failed, and when the next is due."""
 
     failures: int = 0
     since: float = 0.0
@@ -56,7 +56,7 @@ class Lost(Struct, frozen=True):
 
 
 class Memory(Struct, frozen=True):
-    """What a channel has to be remembered for; it may be lost.
+    """Facts that are remembered of a channel; they may be lost.
 
     `causes` says when the last message about each cause was sent, `sent` when each message of the
     last minute was.

@@ -25,13 +25,13 @@ from sm.store.fifo import listen_anew
 from sm.store.files import ensure_private_dir
 
 SOON_S = 60.0
-"""What is due within it keeps the process alive; later things, another one sends."""
+"""Seconds within which something due keeps the process alive; another one sends the rest."""
 REST_S = 5.0
-"""It stays so long after the last message: the next one is there sooner."""
+"""Time that it stays after the last message, in seconds: the next one is there sooner."""
 LOOK_S = 0.2
-"""Looks are so far apart, however often it is woken: in a burst each reads many files."""
+"""Seconds between looks, however often it is woken: in a burst each reads many files."""
 TAKE_S = 2.0
-"""How long an earlier notifier may take to end."""
+"""Time that an earlier notifier may take to end, in seconds."""
 
 
 class Notifier:

@@ -35,11 +35,11 @@ from sm.store.files import (
 from sm.store.paths import Root, check_name
 
 TOLD_S = 7 * 86400.0
-"""How long a word that was told is remembered."""
+"""Time that a word is remembered after it was told, in seconds."""
 
 
 class Destination(Struct, frozen=True):
-    """Which channel of which configuration it is; `project` is '' for one of the machine."""
+    """A channel of a configuration; `project` is '' for one of the machine."""
 
     config: str
     project: str
@@ -161,7 +161,7 @@ class Outbox(Struct, frozen=True):
 
     @property
     def destination(self) -> Destination | None:
-        """Which channel it is; None if that is not known."""
+        """The channel that it is for; None if that is not known."""
         with contextlib.suppress(StateError):
             return read_json(self.path / "channel.json", Destination)
         return None
@@ -188,11 +188,11 @@ class Outbox(Struct, frozen=True):
 
 
 _unwritten: dict[Path, Memory] = {}
-"""What could not be written down; else a service that fails would be asked without a pause."""
+"""Memories that could not be written; else a failing service would be asked without a pause."""
 
 
 class Post(Struct, frozen=True):
-    """All that the plugin keeps in a state root."""
+    """Files of the plugin in a state root."""
 
     root: Root
 
@@ -218,17 +218,17 @@ class Post(Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """What the notifier said: nothing, unless it has a fault."""
+        """Output of the notifier: nothing, unless it has a fault."""
         return self.path / "notifier.log"
 
     @property
     def heartbeat(self) -> Path:
-        """What became of the last heartbeat."""
+        """The outcome of the last heartbeat."""
         return self.path / "heartbeat.json"
 
     @property
     def commanded(self) -> Path:
-        """Which needs elsewhere `notify_command` was told of, and when."""
+        """Needs elsewhere that `notify_command` was told of, and when."""
         return self.path / "commanded.json"
 
     @property

@@ -42,7 +42,7 @@ OF_HOSTS = "hosts:"
 
 
 class Untold(Struct, frozen=True):
-    """What a person is needed for, and how often its own machine has reminded of it."""
+    """A need of a person, and how often its own machine has reminded of it."""
 
     need: OpenNeed
     reminders: int = 0

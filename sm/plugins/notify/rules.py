@@ -1,4 +1,4 @@
-"""What is sent when: equal causes are one message, many are few, and quiet hours hold some back.
+"""Time of each message: equal causes are one, many are few, and quiet hours hold some back.
 
 Pure. The clock may have been set back: a moment to come says nothing.
 """
@@ -16,7 +16,7 @@ from sm.base.need import NeedKind
 from sm.plugins.notify.model import Held, Memory, Trouble
 
 URGENT = frozenset({NeedKind.POLL, NeedKind.MACHINE, NeedKind.LOGIN})
-"""What stops all work, so that a night would be lost. It is told at any hour."""
+"""Needs that stop all work, so that a night would be lost. They are told at any hour."""
 
 
 def is_quiet(hours: str, at: float) -> bool:
@@ -49,14 +49,14 @@ def find_end(hours: str, at: float) -> float:
 
 
 GATHER_S = 0.5
-"""A word is kept so long for others that come with it."""
+"""Time that a word waits for others that come with it, in seconds."""
 CAUSE_S = 600.0
-"""Equal causes within it are one message, behind the first."""
+"""Time within which equal causes are one message behind the first, in seconds."""
 MINUTE_S = 60.0
 BURST = 5
-"""Messages in a minute. What is more comes together in the last of them."""
+"""Most messages in a minute. All further words come together in the last of them."""
 DAY_S = 86400.0
-"""After so long of failing tries, a word is given up."""
+"""Time of failing tries after which a word is given up, in seconds."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 5.0, 1800.0, 3
 """Between tries: 5, 15, 45 seconds, and so on to half an hour."""
 
@@ -72,14 +72,14 @@ class Letter(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be sent now, and when to look again: infinity if nothing waits."""
+    """Letters to send now, and when to look again: infinity if nothing waits."""
 
     letters: tuple[Letter, ...]
     next_at: float
 
 
 def find_cause(word: Held) -> str:
-    """What words with an equal cause share: their kind, and what they say without names.
+    """Return the key of words with an equal cause, of their kind and text without names.
 
     A word that was perhaps told says so, so it is not together with others.
     """

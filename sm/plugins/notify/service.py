@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import apprise
 
 ANSWER_S = 90.0
-"""How long a service's answer is waited for, unless its address says otherwise (`rto`). One that
+"""Seconds that a service has to answer, unless its address says otherwise (`rto`). One that
 takes a minute has the message all the same, and would get it twice from somebody less patient."""
 TOO_SLOW = "timed out"
-"""In what apprise says of a service that took longer; by then it may have the message."""
+"""Words of apprise about a service that took longer; by then it may have the message."""
 HOW_TO_GET = "pipx inject sm-orchestrator apprise, or in a clone .venv/bin/pip install apprise"
 
 

@@ -40,7 +40,7 @@ class NotifyChannel(Section, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The one with the address."""
+        """The variable with the address."""
         return (self.url_env,) if self.url_env else ()
 
 
@@ -77,7 +77,7 @@ class Notify(Section, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of all channels."""
+        """Variables of all channels."""
         return tuple(name for one in self.channels.values() for name in one.variables)
 
     def find_quiet(self, channel: NotifyChannel) -> str:

@@ -13,7 +13,7 @@ from sm.plugins.notify.address import Found, read_address
 from sm.plugins.notify.overview import list_heartbeats, list_places
 
 HEARTBEAT = "heartbeat"
-"""What `notify.heartbeat_url` is called here."""
+"""Name of `notify.heartbeat_url` here."""
 
 
 class Trial(NamedTuple):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from sm.helper.process import Helper
 
 RESTART_S = 30.0
-"""A notifier that was started says by then what is due next; else it has died."""
+"""Time in which a started notifier says what is due next, in seconds; else it has died."""
 LONGEST_S = 86400.0
-"""Nothing is put off for longer: quiet hours end within a day."""
+"""Longest time that anything is put off, in seconds: quiet hours end within a day."""
 
 
 def wake(post: Post, variables: Iterable[str] = ()) -> None:

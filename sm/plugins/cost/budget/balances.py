@@ -38,7 +38,7 @@ class Balances:
         self._issues: dict[tuple[str, AmountUnit], dict[str, int]] = {}
 
     def list_rows(self, limits: Sequence[Limit]) -> list[list[ModelUse]]:
-        """What the requests of each limit have used, by model."""
+        """List what the requests of each limit have used, by model."""
         found = list[list[ModelUse]]([] for _ in limits)
         for number, *row in self._ask_for_each(
             ROWS, ((one.scope, one.name, one.last_name or one.name) for one in limits)
@@ -47,7 +47,7 @@ class Balances:
         return found
 
     def list_raised(self, limits: Sequence[Limit]) -> list[int]:
-        """What people have raised each limit by."""
+        """List what people have raised each limit by."""
         asked = ((limit.scope, limit.name, limit.amount.unit) for limit in limits)
         found = dict(self._ask_for_each(RAISED, asked))
         return [found.get(number) or 0 for number in range(len(limits))]
@@ -63,7 +63,7 @@ class Balances:
         return self.connection.execute(united, [one for each in numbered for one in each])
 
     def list_issues(self, project: str, unit: AmountUnit) -> dict[str, int]:
-        """What each issue of a project has used, by the name of its sums; read once."""
+        """List what each issue of a project has used, by the name of its sums; read once."""
         if self.connection is None:
             return {}
         key = (project, unit)

@@ -22,7 +22,7 @@ DAYS_AHEAD = 2
 
 
 def list_limits(session: Session, now: float) -> list[Limit]:
-    """Those that a session is under."""
+    """List the limits that a session is under."""
     own, machine = read_own(session), read_section(session.machine.settings, Budget)
     limits = [find_session_limit(session, own)]
     if isinstance(session, IssueSession):
@@ -34,14 +34,14 @@ def list_limits(session: Session, now: float) -> list[Limit]:
 
 
 def list_for_placed(project: Project, placement: Placement, now: float) -> list[Limit]:
-    """Those of here that a session elsewhere is under."""
+    """List our limits that a session elsewhere is under."""
     own = read_section(project.settings, Budget)
     limits = find_placed_limit(own, placement), find_issue_limit(own, project.name, placement.issue)
     return _known(*limits) + list_shared(project.config, project.settings, now)
 
 
 def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:
-    """Those that the sessions of a project share: a new issue needs room in each."""
+    """List the limits that the sessions of a project share: a new issue needs room in each."""
     return _known(
         find_day_limit(config, project, now),
         find_project_limit(project),
@@ -59,7 +59,7 @@ def counts_unknown(config: Config, project: ProjectSettings, now: float) -> bool
 
 
 def read_own(session: Session) -> Budget:
-    """What is set for a session: in its project, or for the machine if it has none."""
+    """Read what is set for a session: in its project, or for the machine if it has none."""
     if isinstance(session, IssueSession):
         return read_section(session.project.settings, Budget)
     return read_section(session.machine.settings, Budget)
@@ -74,7 +74,7 @@ def _known(*limits: Limit | None) -> list[Limit]:
 
 
 def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
-    """That of an issue."""
+    """Return the limit of an issue."""
     if own.issue is None:
         return None
     return Limit(
@@ -86,7 +86,7 @@ def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
 
 
 def find_session_limit(session: Session, own: Budget) -> Limit | None:
-    """That of a session."""
+    """Return the limit of a session."""
     if own.session is None:
         return None
     return Limit(
@@ -99,7 +99,7 @@ def find_session_limit(session: Session, own: Budget) -> Limit | None:
 
 
 def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
-    """That of a session elsewhere: what it has used of it only its node knows."""
+    """Return the limit of a session elsewhere: only its node knows what is used of it."""
     if own.session is None:
         return None
     one = placement
@@ -113,7 +113,7 @@ def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
 
 
 def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limit | None:
-    """That of a project's day; none if it is the machine's, which counts all projects."""
+    """Return the limit of a project's day; none if it is the machine's, for all projects."""
     own, name = read_section(project, Budget), project.name
     if own.day is None or own.day == read_section(config, Budget).day:
         return None
@@ -129,7 +129,7 @@ def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limi
 
 
 def find_project_limit(project: ProjectSettings) -> Limit | None:
-    """That of all that a project uses, for good."""
+    """Return the limit of all that a project uses, for good."""
     own, name = read_section(project, Budget), project.name
     if own.project is None:
         return None
@@ -142,7 +142,7 @@ def find_project_limit(project: ProjectSettings) -> Limit | None:
 
 
 def find_machine_limit(machine: Budget, now: float) -> Limit | None:
-    """That of a day over all projects."""
+    """Return the limit of a day over all projects."""
     if machine.day is None:
         return None
     first, last = _name_days(now)
@@ -163,7 +163,7 @@ def _name_days(now: float) -> tuple[str, str]:
 
 
 def find_midnight(now: float) -> float:
-    """When the next day begins, where this machine is."""
+    """Find when the next day begins, where this machine is."""
     today = time.localtime(now)
     tomorrow = (today.tm_year, today.tm_mon, today.tm_mday + 1, 0, 0, 0, 0, 0, -1)
     return time.mktime(tomorrow)

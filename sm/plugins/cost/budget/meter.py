@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from sm.issues.runners import Elsewhere
 
 PRELOADED = ("sm.plugins.cost.budget.verdict", "sm.plugins.cost.ledger.database", "sm.store.sqlite")
-"""What passes import only with a budget; their server has it for all of them."""
+"""Modules that passes import only with a budget; their server has them for all."""
 NONE = Budget()
 
 
 def read(session: Session) -> Allowance | None:
-    """What is left to a session of its strictest limit; None without a limit.
+    """Read what is left to a session of its strictest limit; None without a limit.
 
     Raises:
         StateError, TemporaryError: it is not known what was used.
@@ -40,7 +40,7 @@ def read(session: Session) -> Allowance | None:
 
 
 def find_objection(project: Project) -> Allowance | None:
-    """What is against one more issue of the project now; None if there is room for it.
+    """Find what is against one more issue of the project now; None if there is room for it.
 
     Raises:
         StateError, TemporaryError: it is not known what was used.

@@ -72,7 +72,7 @@ class NamedLimit(Struct, frozen=True):
 
 
 def list_rows(limits: Iterable[NamedLimit], root: Root, ledger: Ledger) -> list[LimitRow]:
-    """What is used of each limit."""
+    """List what is used of each limit."""
     book, sharers = Balances(ledger.connection), progress.count_followed(root)
     return [
         _make_row(found, limit, used, ledger)
@@ -82,7 +82,7 @@ def list_rows(limits: Iterable[NamedLimit], root: Root, ledger: Ledger) -> list[
 
 
 def list_set(config: Config, root: Root) -> Iterator[NamedLimit]:
-    """All that are set: first those that many share, then those of open sessions and issues."""
+    """List all limits that are set: shared ones first, then those of open sessions and issues."""
     now = time.time()
     if limit := find_machine_limit(read_section(config, Budget), now):
         yield NamedLimit(limit, "today")
@@ -108,7 +108,7 @@ def list_set(config: Config, root: Root) -> Iterator[NamedLimit]:
 
 
 def _list_told(config: Config, now: float) -> Iterator[NamedLimit]:
-    """Those that other installations have set for sessions here, but for each session's own."""
+    """List the limits of other installations for sessions here, but for each session's own."""
     for told in remote_limits.list_all(config):
         if told.span.scope is not Scope.SESSION:
             name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
@@ -117,7 +117,7 @@ def _list_told(config: Config, now: float) -> Iterator[NamedLimit]:
 
 
 def _list_elsewhere(config: Config, root: Root) -> Iterator[NamedLimit]:
-    """Those of issues that are worked on by other machines."""
+    """List the limits of issues that other machines work on."""
     for project in config.projects:
         for one in list_placements(root.project(project.name)):
             own = read_section(project, Budget)

@@ -37,7 +37,7 @@ EVENT = "budget-changed"
 
 
 class Raise(Struct, frozen=True):
-    """That somebody has raised a limit, by so much in its unit; below 0 it was taken back."""
+    """A raise of a limit by a person, in its unit; below 0 it was taken back."""
 
     at: float
     amount: int
@@ -45,7 +45,7 @@ class Raise(Struct, frozen=True):
 
 
 def name_person(caller: Caller) -> str:
-    """Who it is, as others read it.
+    """Name the person, as others read it.
 
     Raises:
         UsageError: an agent has called.
@@ -130,7 +130,7 @@ def _list_sessions(machine: Machine, limit: Limit) -> list[str]:
 
 
 def list_raises(connection: Connection, limit: Limit) -> list[Raise]:
-    """What was decided about a limit, the oldest first."""
+    """List what was decided about a limit, the oldest first."""
     rows = connection.execute(MADE, (limit.scope, limit.name, limit.amount.unit))
     return [Raise(*row) for row in rows]
 
@@ -186,7 +186,7 @@ def _offer(machine: Machine, limit: Limit, used: LimitUse, last: str) -> SetLimi
 
 
 def propose(limit: Limit, used: LimitUse) -> int:
-    """So much more that work can go on: half of what was set at first, and all that is over it."""
+    """Propose a raise so that work can go on: half of the first limit, and all over it."""
     return find_round(limit.amount.count // 2 + max(0, used.at_most - limit.height))
 
 

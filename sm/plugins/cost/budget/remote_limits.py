@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def locate(settings: MachineSettings) -> Path:
-    """Where they are; the ledger's folder is one of the machine, as the limits are."""
+    """Return where they are; the ledger's folder is one of the machine, as the limits are."""
     ledger = find_ledger(settings)
     return ledger.with_name(f"{ledger.name}.limits")
 

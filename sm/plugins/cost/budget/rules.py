@@ -32,7 +32,7 @@ Number = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class ModelUse(Struct, frozen=True):
-    """What the requests to one model have used together, as `scopes.py` tells."""
+    """Use of the requests to one model together, as `scopes.py` tells."""
 
     model: str
     known: int = 0
@@ -62,7 +62,7 @@ def merge(rows: Iterable[ModelUse], less: Iterable[ModelUse] = ()) -> list[Model
 
 
 class LimitUse(Struct, frozen=True):
-    """What a limit's requests have used, in its unit.
+    """Use of a limit's requests, in its unit.
 
     `bound` is what those may have used at most of which nobody knows it; they are `unclear`.
     Of money, `unpriced` requests have no known price, and those that are `pending` were not looked
@@ -79,7 +79,7 @@ class LimitUse(Struct, frozen=True):
 
     @property
     def at_most(self) -> int:
-        """All that was used, if each request of which nobody knows it was as large as any."""
+        """The whole use, if each request of which nobody knows it was as large as any."""
         return self.known + self.bound
 
 
@@ -110,7 +110,7 @@ class Limit(Struct, frozen=True):
 
     @property
     def height(self) -> int:
-        """What may be used."""
+        """The amount that may be used."""
         return max(0, self.amount.count + self.raised)
 
     @property
@@ -120,7 +120,7 @@ class Limit(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The same as long as it is this limit at this height."""
+        """A key that stays as long as it is this limit at this height."""
         return f"budget:{self.scope}:{self.name}:{self.amount.unit}:{self.height}"
 
 
@@ -160,7 +160,7 @@ class RemoteLimit(Struct, frozen=True):
 
 
 def add_up(rows: Iterable[ModelUse], limit: Limit) -> LimitUse:
-    """What the requests have used, in the unit of a limit.
+    """Add up what the requests have used, in the unit of a limit.
 
     A request of which nobody knows what it has used counts as the largest of the same limit and
     model, else of any model. So does one whose price was not looked up yet. None of them counts if
@@ -190,7 +190,7 @@ def add_up(rows: Iterable[ModelUse], limit: Limit) -> LimitUse:
 
 
 class RequestSize(NamedTuple):
-    """How much the requests to a model use: the largest, and the average."""
+    """Size of the requests to a model: the largest, and the average."""
 
     largest: int
     average: int
@@ -207,14 +207,14 @@ def _find_sizes(row: ModelUse, *, is_money: bool) -> RequestSize:
 
 
 def _bound(count: int, size: RequestSize, limit: Limit) -> int:
-    """What requests of which nobody knows may have used."""
+    """Return what requests may have used of which nobody knows."""
     if not count:
         return 0
     return size.largest + (count - 1) * (size.average if limit.is_shared else size.largest)
 
 
 def weigh(limit: Limit, used: LimitUse) -> Allowance:
-    """How far the limit is used up."""
+    """Weigh how far the limit is used up."""
     if used.unpriced:
         return Allowance(
             Stage.OVER,
@@ -243,7 +243,7 @@ def _find_stage(limit: Limit, used: LimitUse) -> Stage:
 
 
 def find_reserve(limit: Limit, used: LimitUse) -> int:
-    """What may be used beyond the limit, to write a handoff document: one turn at least.
+    """Find what may be used beyond the limit, to write a handoff document: one turn at least.
 
     It is never more than the limit once more.
     """
@@ -276,14 +276,14 @@ def needs_prices(stage: Stage, used: LimitUse, since_s: float) -> bool:
 
 
 class Expected(Struct, frozen=True):
-    """What open issues are still expected to use of a limit, and what one more would."""
+    """Expected use of a limit by the open issues, and by one more."""
 
     for_one: int
     for_open: int = 0
 
 
 def estimate(past: Sequence[int], told: int | None, at_most: int) -> int:
-    """What an issue is expected to use: the median of those that are over.
+    """Estimate what an issue will use: the median of those that are over.
 
     Before there are enough of them it is what a person has `told`; else the median of what there
     is, and of nothing what an issue may use `at_most`.
@@ -299,12 +299,12 @@ def _find_median(numbers: Sequence[int]) -> int:
 
 
 def expect(for_one: int, of_open: Iterable[tuple[int, int]]) -> Expected:
-    """From the estimate of each open issue, and what it has used, what is still to come."""
+    """Return what is still to come, from the estimate of each open issue and what it has used."""
     return Expected(for_one, sum(max(0, each - used) for each, used in of_open))
 
 
 def admit(limit: Limit, used: LimitUse, expected: Expected) -> Allowance | None:
-    """What is against one more issue; None if what it is expected to use still fits."""
+    """Find what is against one more issue; None if what it is expected to use still fits."""
     weighed = weigh(limit, used)
     if weighed.stage in (Stage.OVER, Stage.SPENT):
         return weighed

@@ -25,7 +25,7 @@ class WrittenAmount(Written):
 
     @property
     def amount(self) -> Amount:
-        """How much it is."""
+        """The amount."""
         return parse(self)
 
 

@@ -40,11 +40,11 @@ from sm.store.paths import Root, prefix_sessions
 UNREAD = "budget:unread"
 """The matter of an agent CLI whose use nobody knows."""
 OTHERS = "budget:others"
-"""That of another session whose records are not read."""
+"""The matter of another session whose records are not read."""
 
 
 def read(session: Session) -> Allowance | None:
-    """What is left to a session of its strictest limit; None without a limit.
+    """Read what is left to a session of its strictest limit; None without a limit.
 
     Raises:
         StateError, TemporaryError: it is not known what was used.
@@ -68,7 +68,7 @@ def read(session: Session) -> Allowance | None:
 
 
 def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowance]:
-    """What another session of a shared limit uses is not known: this one goes on after its turn."""
+    """Wait for another session of a shared limit, whose use is not known: go on after this turn."""
     if any(limit.is_shared for limit in limits):
         blind = progress.find_others(session.root, session.name)
         if blind:
@@ -83,7 +83,7 @@ def _make_gone_error(path: Path) -> TemporaryError:
 
 
 def find_objection(project: Project) -> Allowance | None:
-    """What is against one more issue of the project now; None if there is room for it.
+    """Find what is against one more issue of the project now; None if there is room for it.
 
     Raises:
         StateError, TemporaryError: it is not known what was used.
@@ -115,7 +115,7 @@ def find_objection(project: Project) -> Allowance | None:
 
 
 def _expect(book: Balances, project: Project, limit: Limit) -> Expected:
-    """What open issues that share the limit will still use, and what one more would."""
+    """Return what open issues that share the limit will still use, and what one more would."""
     unit, config = limit.amount.unit, project.config
     of_open = list[tuple[int, int]]()
     for_one = 0

@@ -18,11 +18,11 @@ FORM = re.compile(
 )
 SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 LARGEST = 10**18
-"""So much of anything is a mistake; sums of it still fit into SQLite's integers."""
+"""Amount that is a mistake, of any unit; sums of it still fit into SQLite's integers."""
 
 
 class AmountUnit(StrEnum):
-    """What is counted. Money is in billionths of a dollar, as in the ledger."""
+    """Unit of an amount. Money is in billionths of a dollar, as in the ledger."""
 
     USD = "USD"
     TOKENS = "tokens"
@@ -32,7 +32,7 @@ SCALE = {AmountUnit.USD: 10**9, AmountUnit.TOKENS: 1}
 
 
 class Amount(Struct, frozen=True):
-    """So much of a unit."""
+    """A number of a unit."""
 
     unit: AmountUnit
     count: int

@@ -46,7 +46,7 @@ class PriceComparison(Struct, frozen=True):
 
     @property
     def difference(self) -> float:
-        """How much more the client says, as a part of our price."""
+        """The client's excess, as a part of our price."""
         return self.own / self.ours - 1 if self.ours else 0.0
 
 
@@ -78,7 +78,7 @@ def compare(ledger: Ledger, since: float) -> list[PriceComparison]:
 def read_by_client(
     ledger: Ledger, columns: Sequence[str], since: str, project: str
 ) -> dict[tuple[str | int, ...], ByClient]:
-    """What clients say, for each value of the columns, of requests from a day on.
+    """Read what clients say, for each value of the columns, of requests from a day on.
 
     What belongs to several days or kinds of agents is left out of sums by these.
     """

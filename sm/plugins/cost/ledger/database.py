@@ -21,7 +21,7 @@ COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "
 
 
 def _list_summands(row: str) -> dict[str, str]:
-    """What an entry adds to each sum."""
+    """List what an entry adds to each sum."""
     return {
         "requests": f"{row}.certainty < 2",
         **{count: f"{row}.{count}" for count in COUNTS},
@@ -47,7 +47,7 @@ def _add(row: str, sign: str, groups: Sequence[str]) -> str:
 
 
 def _list_triggers(groups: Sequence[str]) -> tuple[str, ...]:
-    """What keeps the sums by these groups."""
+    """List the triggers that keep the sums by these groups."""
     added, removed = _add("new", "", groups), _add("old", "-", groups)
     return (
         f"CREATE TRIGGER request_added AFTER INSERT ON requests BEGIN {added} END",
@@ -153,7 +153,7 @@ OWN = (
     """,
     "CREATE INDEX requests_context ON requests(context)",
 )
-"""What the clients have counted themselves, and when their processes began."""
+"""Tables of what the clients have counted themselves, and when their processes began."""
 
 _SUMMED = _list_summands("requests")
 
@@ -221,7 +221,7 @@ COMPARED = (
         )
     ),
 )
-"""What clients say beside our prices, as `client_prices.py` writes it; and where that is due."""
+"""Tables of the clients' prices, as `client_prices.py` writes them, and where it is due."""
 
 NOW_MS = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 """Milliseconds since 1970 (sqlite.org, "Date And Time Functions": julianday)."""
@@ -281,7 +281,7 @@ SHARED = (
     ) WITHOUT ROWID
     """,
 )
-"""How ledgers of several machines are kept alike. On a node `changes` has the entries that another
+"""Tables that keep ledgers of machines alike. On a node `changes` has the entries that another
 installation has not heard of yet, in the order of their last change. SQLite keeps it in the
 transaction that changes an entry, for the projects in `told` alone: where nobody asks, nothing is
 written. At home `heard` says how far that is known."""

@@ -50,7 +50,7 @@ CURRENCY, BILLIONTHS = "USD", 10**9
 
 
 class EntryOwner(Struct, frozen=True):
-    """Whose requests these are. `issue` is 0, and `project` '', of a session without one.
+    """The owner of requests. `issue` is 0, and `project` '', of a session without one.
 
     `attempt` counts the launches of the session's agent. `is_on_plan` says that the client is paid
     by a subscription, so that a price is what the request would have cost.
@@ -63,11 +63,11 @@ class EntryOwner(Struct, frozen=True):
     client: str = ""
     is_on_plan: bool = False
     since: float = 0.0
-    """What was asked for earlier (seconds since 1970) is not this session's."""
+    """Beginning in seconds since 1970; earlier requests are not this session's."""
 
 
 class Own(Struct, frozen=True):
-    """What a client itself has counted in a context since `begun`, when it did so last, `at`.
+    """A client's own count in a context since `begun`, last made at `at`.
 
     Requests without an entry of their own are in it. What a killed process has used is not.
     """
@@ -80,7 +80,7 @@ class Own(Struct, frozen=True):
 
 
 class ReadMark(Struct, frozen=True):
-    """How far a file was read, in bytes, and what the reader has to know of it."""
+    """The place up to which a file was read, in bytes, and what the reader has to know of it."""
 
     position: int = 0
     before: Before = Before()
@@ -137,7 +137,7 @@ ADD_SEARCHES = """
     UPDATE requests SET searches = ?1, price = NULL, currency = '', priced_by = ''
     WHERE settles = ?2 AND settles != '' AND searches < ?1
 """
-"""What the record tells of a request that the client has told of by itself."""
+"""Update of a request that the client has told of by itself, by what the record tells."""
 PLACE = """
     UPDATE requests SET model = model || ' [us]', price = NULL, currency = '', priced_by = ''
     WHERE key = ? AND model NOT LIKE '% [us]' AND EXISTS (
@@ -189,12 +189,12 @@ class Ledger:
         self.connection = connection
 
     def read_identity(self) -> str:
-        """What the ledger is called, for good. A copy of it is called the same."""
+        """Read the lasting name of the ledger. A copy of it has the same name."""
         (ident,) = self.connection.execute(IDENTITY).fetchone()
         return str(ident)
 
     def find_mark(self, path: Path) -> ReadMark:
-        """How far a file was read; not at all, if it is not known."""
+        """Find how far a file was read; not at all, if it is not known."""
         found = self.connection.execute(MARKED, (str(path),)).fetchone()
         return _make_mark(*found) if found else ReadMark()
 
@@ -222,11 +222,11 @@ class Ledger:
         return bool(count == MANY)
 
     def list_own(self, since: float = 0.0) -> list[Own]:
-        """What the clients have counted themselves, for each context since then."""
+        """List what the clients have counted themselves, for each context since then."""
         return self._list_own("at >= ?", since)
 
     def find_own(self, context: str) -> Own | None:
-        """What the client has counted itself in a context."""
+        """Find what the client has counted itself in a context."""
         return next(iter(self._list_own("context = ?", context)), None)
 
     def _list_own(self, where: str, value: object) -> list[Own]:

@@ -148,7 +148,7 @@ def catch_up(ledger: Ledger, since: float) -> None:
 
 
 def make_owner(session: Session) -> EntryOwner:
-    """Whose the requests of a session's agent are."""
+    """Make the owner of the requests of a session's agent."""
     attempt = 0
     with contextlib.suppress(StateError):
         known = agent.load(session.dir)
@@ -190,7 +190,7 @@ def _list_files(
 
 
 def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
-    """When a process of the client began in a context, as its hook has said."""
+    """List when a process of the client began in a context, as its hook has said."""
     for at, event, context, how in hook_events.read_events(session.dir, "SessionStart"):
         if event == "SessionStart" and how not in ("compact", "stale"):
             yield context, read_seconds(at) or 0.0, how
@@ -199,7 +199,7 @@ def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
 AT_WORK = ("UserPromptSubmit", "PostToolUse")
 AT_REST = ("Stop", "StopFailure")
 AFRESH = ("startup", "resume", "fork")
-"""How a process of the client begins."""
+"""Ways in which a process of the client begins."""
 
 
 def list_kills(
@@ -316,7 +316,7 @@ def _digest(tail: bytes) -> str:
 def _read_pieces(
     file: BinaryIO, reader: RecordReader, mark: ReadMark, path: Path
 ) -> Iterator[tuple[ReadMark, list[Said]]]:
-    """What each piece of whole lines says, and the mark behind it."""
+    """Yield what each piece of whole lines says, and the mark behind it."""
     file.seek(mark.position)
     found: list[Said] = []
     position, before, begun = mark.position, mark.before, mark.position
@@ -354,7 +354,7 @@ def _name_file(path: Path) -> str:
 
 
 def _pass_over(file: BinaryIO, position: int) -> int:
-    """Where the line ends that is too long; where it begins, if it has no end yet."""
+    """Find the end of a line that is too long; its beginning, if it has no end yet."""
     while line := file.readline(LONGEST):
         if line.endswith(b"\n"):
             return file.tell()
@@ -374,7 +374,7 @@ IS_DOUBTED = """
 """
 IS_SILENT = "SELECT 1 FROM requests WHERE context = ? AND at >= ? AND key LIKE 'silent:%' LIMIT 1"
 SILENCE_S = 3600.0
-"""How often that is entered again, as long as it lasts."""
+"""Time after which that is entered again, in seconds, as long as it lasts."""
 LAST = "SELECT max(at) FROM requests WHERE context = ? AND source = 'transcript' AND certainty < 2"
 LAST_TOLD = "SELECT max(at) FROM own WHERE context = ?"
 KILL_SLACK_S = 1.0

@@ -23,15 +23,15 @@ from sm.store.paths import Root, check_name
 
 SUFFIX = ".json"
 AT_LEAST_S = 10.0
-"""So long after its last session a machine is asked at least: lines are written late."""
+"""Least time that a machine is asked after its last session, in seconds: lines are written late."""
 GIVEN_UP_S = 86400.0
-"""So long one is asked in vain that has no session any more, such as a job that has ended."""
+"""Time that a machine without a session, such as an ended job, is asked in vain, in seconds."""
 SILENT_S = 60.0
-"""Nothing begins under a shared budget once a machine with sessions was asked in vain so long."""
+"""Seconds of asking a machine with sessions in vain until nothing begins under a shared budget."""
 
 
 class NodeContact(Struct, frozen=True):
-    """How a machine is heard. It is asked by `placement`, a session that it has, or had last.
+    """Contact with a machine. It is asked by `placement`, a session that it has, or had last.
 
     It was seen to have one at `seen_at`, was heard at `heard_at`, and is asked in vain since
     `silent_since`, for the reason `why`; 0 for never and for not. One that `is_too_old` cannot
@@ -48,7 +48,7 @@ class NodeContact(Struct, frozen=True):
 
 
 def find_folder_of(root: Root) -> Path:
-    """Where they are."""
+    """Return where the contacts are."""
     return find_folder(root) / "hosts"
 
 

@@ -25,9 +25,9 @@ from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, Ledger
 from sm.store.sqlite import transaction
 
 OLD = datetime.timedelta(days=90)
-"""How old a price may be before it is said."""
+"""Age of a price from which on it is said."""
 READ = datetime.date(2026, 11, 29)
-"""When all of these were read. What could be had are copies of the pages that are not dated."""
+"""Day on which all of these were read. Only copies of the pages without a date could be had."""
 CLAUDE = "https://platform.claude.com/docs/en"
 PRICING = f"{CLAUDE}/about-claude/pricing"
 OPENAI = "https://developers.openai.com/api/docs"
@@ -44,7 +44,7 @@ class Rates(Struct, frozen=True):
 
 
 class ListedPrice(Struct, frozen=True):
-    """What a provider's page says of a model, and when that was read."""
+    """A price on a provider's page, and when that was read."""
 
     model: str
     rates: Rates
@@ -74,13 +74,13 @@ LISTED = (
     ListedPrice("gpt-5.6-sol", Rates(4, 20, 0.4), f"{OPENAI}/models/gpt-5.6-sol"),
     ListedPrice("gpt-5-codex", Rates(1.25, 10, 0.125), f"{OPENAI}/models/gpt-5-codex"),
 )
-"""By provider, the newest first."""
+"""Prices by provider, the newest first."""
 GEOGRAPHY = f"{CLAUDE}/build-with-claude/data-residency"
 """Says that a computation within the United States costs 1.1 times as much; read on `READ`."""
 
 
 class PriceProof(Struct, frozen=True):
-    """How a price is known: by a page that was read then, but for the rates that are `unproven`."""
+    """Proof of a price: a page that was read then, but for the rates that are `unproven`."""
 
     source: str = ""
     read: datetime.date | None = None
@@ -92,7 +92,7 @@ class PriceProof(Struct, frozen=True):
 
 
 def find_proof(model: str, listed: Sequence[ListedPrice] = LISTED) -> PriceProof:
-    """How the price of a model is known, as the ledger calls it; an empty one if it is not."""
+    """Find the proof of a model's price, as the ledger calls it; an empty one if there is none."""
     name, _, kind = model.partition("[")
     name = name.rstrip()
     for one in listed if not kind.startswith("fast") else ():
@@ -119,9 +119,9 @@ LIBRARY = "genai-prices"
 PIECE = 5_000
 """Entries that are priced at once."""
 FAST, US = "[fast]", "[us]"
-"""What may be behind a model's name, beside a long context `[1m]`: a speed, or a place."""
+"""Marks behind a model's name, beside a long context `[1m]`: a speed, or a place."""
 IN_US = Decimal("1.1")
-"""How much more tokens cost that were computed in the United States (`GEOGRAPHY`)."""
+"""Factor of the price of tokens that were computed in the United States (`GEOGRAPHY`)."""
 MOST = 10**15
 """A price beyond a million dollars is none: sums of it still fit into SQLite's integers."""
 EACH = 1000
@@ -168,7 +168,7 @@ def name_source() -> str:
 
 
 def find_price(model: str, at: float, counts: dict[str, int]) -> int | None:
-    """What a request has cost, in billionths; None if it has no list price.
+    """Find what a request has cost, in billionths; None if it has no list price.
 
     Unlike the clients, the library counts cache reads and writes within the input.
     """
@@ -214,7 +214,7 @@ def _ask(model: str, at: float, **usage: int) -> Decimal | None:
 
 
 def find_rates(model: str, at: float) -> Rates | None:
-    """What the library says of a model, in dollars for a million tokens of a short prompt."""
+    """Find the library's rates of a model, in dollars for a million tokens of a short prompt."""
     rates = list[float]()
     for count in RATES:
         counts = dict.fromkeys(COUNTS, 0) | {count: EACH}
@@ -226,7 +226,7 @@ def find_rates(model: str, at: float) -> Rates | None:
 
 
 class Price(Struct, frozen=True):
-    """What a model costs now, in dollars for a million tokens of a short prompt; None if unknown.
+    """Present price of a model, in dollars for a million tokens of a short prompt; None if unknown.
 
     `listed_by` is the library that says so. Its rates were compared with the page `source` on the
     day `read`, but for those that are `unproven`.

@@ -41,13 +41,13 @@ class RecordFault(StrEnum):
 
     NONE = ""
     MISSING = "missing"
-    """It was there, and is not any more, or is no plain file of ours."""
+    """The file was there, and is not any more, or is no plain file of ours."""
     SILENT = "silent"
     """The agent is at work, and nothing is added to it."""
 
 
 class RecordState(Struct, frozen=True):
-    """What can be seen of a session's records without reading them.
+    """Facts about a session's records that are seen without reading them.
 
     `bytes` is what all files of the conversation have together. A client that is gone and was busy
     `was_killed`.
@@ -66,7 +66,7 @@ class RecordState(Struct, frozen=True):
 
 
 def find_beginning(session: Session) -> float:
-    """What was asked for earlier (seconds since 1970) is not the session's."""
+    """Find the beginning of a session (seconds since 1970): earlier requests are not its own."""
     return session.record.created_at - SLACK_S
 
 
@@ -165,7 +165,7 @@ def read_size(session: Session) -> str:
 
 
 def find_read_at(session: Session) -> float:
-    """When that was noted last, in seconds since 1970; 0 for never."""
+    """Find when that was noted last, in seconds since 1970; 0 for never."""
     try:
         return find_note(session).stat().st_mtime
     except OSError:
@@ -173,12 +173,12 @@ def find_read_at(session: Session) -> float:
 
 
 def find_note(session: Session) -> Path:
-    """Where that is noted, also once the session is gone."""
+    """Find where that is noted, also once the session is gone."""
     return find_folder(session.root) / f"{session.name}.read"
 
 
 def find_silence(session: Session) -> Path:
-    """Where it is noted since when the agent works, and its record does not grow."""
+    """Find where it is noted since when the agent works, and its record does not grow."""
     return find_note(session).with_suffix(".silent")
 
 
@@ -231,7 +231,7 @@ def note_unpriced(root: Root) -> None:
 
 
 def find_priced_at(root: Root) -> float:
-    """When it was done last, in seconds since 1970; 0 if never."""
+    """Find when prices were looked up last, in seconds since 1970; 0 if never."""
     try:
         return os.stat(find_folder(root) / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
     except OSError:
@@ -314,7 +314,7 @@ def measure_lag(session: Session, now: float) -> float:
 
 
 def find_behind(session: Session) -> Path:
-    """Where it says since when."""
+    """Find where it says since when."""
     return find_note(session).with_suffix(SUFFIX)
 
 
@@ -335,7 +335,7 @@ def list_lags(root: Root) -> Iterator[tuple[str, float]]:
 
 
 def count_followed(root: Root) -> int:
-    """How many sessions are read."""
+    """Count the sessions that are read."""
     return len(_list_stems(root, ".read"))
 
 

@@ -51,7 +51,7 @@ SOURCES = {
     "away_summary": AgentKind.ASIDE,
     "generate_session_title": AgentKind.TITLE,
 }
-"""What the client asks for by itself, and its record has a trace of."""
+"""Requests that the client makes by itself, and its record has a trace of."""
 
 
 class _Value(Struct, frozen=True, rename="camel"):
@@ -164,11 +164,11 @@ def _find_agent(told: dict[str, str]) -> AgentKind:
 
 
 LOOK_S, GRACE = 20.0, 3
-"""How often it is looked for agents, and how often in vain before it ends."""
+"""Seconds between looks for agents, and looks in vain before it ends."""
 LARGEST = 4 * 1024 * 1024
 """Bytes of an export; one of 57 kB told of the requests of ten seconds."""
 AT_ONCE, PATIENCE_S = 8, 10.0
-"""How many are heard at once, and how long one that has not shown the secret."""
+"""Connections at once, and seconds for one that has not shown the secret."""
 LENGTH = re.compile(r"[0-9]{1,10}", re.ASCII)
 OK = b"{}"
 
@@ -223,7 +223,7 @@ class TelemetryReceiver(ThreadingMixIn, TCPServer):
                 request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who breaks off, or sends what is no HTTP, is not heard."""
+        """Ignore whoever breaks off, or sends what is no HTTP."""
 
     def enter(self, body: bytes) -> None:
         """Enter the requests of an export."""
@@ -233,7 +233,7 @@ class TelemetryReceiver(ThreadingMixIn, TCPServer):
 
 
 def _find_owner(root: Root, ledger: Ledger, name: str) -> EntryOwner:
-    """Whose they are, also once the session is gone."""
+    """Find the owner of requests, also once the session is gone."""
     with contextlib.suppress(SmError):
         if session := registry.find(root, name):
             return make_owner(session)

@@ -22,16 +22,16 @@ from sm.store.sqlite import Connection
 ACCOUNT = "account"
 """The source of an entry that was found by subtraction."""
 FRESH = frozenset({"startup", "clear"})
-"""How a context begins that has counted nothing before."""
+"""Beginnings of a context that has counted nothing before."""
 US = " [us]"
 """Behind a model's name: where it was computed, which an account does not tell."""
 DAY = 8
 """Digits at the end of a model's name, in one source and not in another."""
 NOTHING = Tokens()
 NEAR_S, SLACK_S = 600.0, 1.0
-"""How long a request may take, and how much earlier it may seem to be."""
+"""Time that a request may take, and that it may seem to be earlier, in seconds."""
 TRANSCRIPT, TOLD = "transcript", "telemetry"
-"""Where an entry is from, if not said otherwise."""
+"""Origins of an entry, if not said otherwise."""
 OWN_KINDS = (
     AgentKind.COMPACTION,
     AgentKind.SEARCH,
@@ -80,7 +80,7 @@ class StoredEntry(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """What one process has counted in a context, and the entries from its time."""
+    """One process's count in a context, and the entries from its time."""
 
     at: float
     counted: dict[str, Tokens]
@@ -88,7 +88,7 @@ class Stretch(Struct, frozen=True):
 
 
 class Rest(Struct, frozen=True):
-    """What the accounts have more than the entries, of one process: for each model.
+    """Excess of the accounts over the entries of one process, for each model.
 
     `own` are the keys of the client's own requests, with their kinds; `failed` those of tries that
     failed, with their models; `is_exact` if no answer can have been cut off.
@@ -102,7 +102,7 @@ class Rest(Struct, frozen=True):
 
 
 def read_rests(connection: Connection, context: str) -> list[Rest]:
-    """What the entries of a context lack, for each process that has left an account."""
+    """Read what the entries of a context lack, for each process that has left an account."""
     figures: dict[float, dict[str, Tokens]] = {}
     for at, model, *counts in connection.execute(OWN, (context,)):
         figures.setdefault(at, {})[model] = Tokens(*counts)
@@ -167,7 +167,7 @@ def split(
     starts: Sequence[tuple[float, str]],
     rows: Sequence[StoredEntry],
 ) -> Iterator[Stretch]:
-    """What each process has counted: an account has all of those before it, too."""
+    """Split what each process has counted: an account has all of those before it, too."""
     if not starts or starts[0][1] not in FRESH:
         return  # it goes on from what is not known
     begins = [-math.inf, *(at for at, _ in starts[1:]), math.inf]
@@ -183,7 +183,7 @@ def split(
 
 
 def make_rest(stretch: Stretch) -> Rest | None:
-    """What has been counted and is no entry; None if the two do not go together."""
+    """Make the rest that was counted and is no entry; None if the two do not go together."""
     left = {fold(model): tokens for model, tokens in stretch.counted.items()}
     placed = {fold(row.model) for row in stretch.rows if row.model.endswith(US)}
     names = {
@@ -242,7 +242,7 @@ def fold(model: str) -> str:
 
 
 def share(rest: Rest) -> dict[str, str]:
-    """Which of the client's own requests gets what an account has more, by its model.
+    """Share what an account has more among the client's own requests, by its model.
 
     No more is known of a model than all of its requests together. So the last one of a kind has all
     of it, and the others nothing: the kinds in their order, the largest models first. What may be

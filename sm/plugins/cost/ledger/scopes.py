@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Scope(StrEnum):
-    """What a limit is for."""
+    """Scope of a limit."""
 
     ISSUE = "issue"
     SESSION = "session"
@@ -28,7 +28,7 @@ NAMES = {
     Scope.PROJECT_DAY: "{row}.project || ' ' || {row}.day",
     Scope.PROJECT: "{row}.project",
 }
-"""What the sums of a scope are called; those of a pass are made by `name_` below."""
+"""Names of the sums of a scope; those of a pass are made by `name_` below."""
 CONDITIONS = {
     Scope.ISSUE: "{row}.issue != 0",
     Scope.PROJECT_DAY: "{row}.project != ''",
@@ -48,10 +48,10 @@ ADDED = {
     "pending": "{row}.price IS NULL AND {row}.certainty < 2 AND {row}.priced_by = ''",
     "unpriced": "{row}.price IS NULL AND {row}.certainty < 2 AND {row}.priced_by != ''",
 }
-"""What an entry adds. `known`: what it has used is known; `unclear`: that is not all that is to be
-known; `pending`: its price was not looked up yet; `unpriced`: it has none."""
+"""Columns that an entry adds to. `known`: what it has used is known; `unclear`: that is not all
+that is to be known; `pending`: its price was not looked up yet; `unpriced`: it has none."""
 LARGEST = {"largest_tokens": TOKENS, "largest_price": "coalesce({row}.price, 0)"}
-"""What the largest entry has had; it only grows, as an upper bound may."""
+"""Columns of the largest entry; they only grow, as an upper bound may."""
 
 
 def name_issue(project: str, issue: int) -> str:
@@ -116,7 +116,7 @@ def _fill(scope: Scope) -> str:
 
 
 def _list_triggers(conditions: Mapping[Scope, str]) -> tuple[str, ...]:
-    """What keeps the sums, for entries of which these conditions hold."""
+    """List the triggers that keep the sums of entries for which these conditions hold."""
     return (
         f"CREATE TRIGGER request_used AFTER INSERT ON requests BEGIN {_add('new', conditions)} END",
         "CREATE TRIGGER request_not_used AFTER DELETE ON requests "

@@ -14,7 +14,7 @@ from sm.plugins.cost.ledger.records.record import Tokens
 
 
 class By(StrEnum):
-    """What is summed up together."""
+    """Grouping of sums."""
 
     ISSUE = "issue"
     DAY = "day"
@@ -77,7 +77,7 @@ def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> 
 
 
 def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:
-    """What each model has used for each project; '' is that of sessions without an issue."""
+    """Read what each model has used for each project; '' is that of sessions without an issue."""
     projects = [one.name for one in read_sums(ledger, By.PROJECT)]
     return {one: _read(ledger, COLUMNS[By.MODEL], "project = ?", (one,)) for one in projects}
 
@@ -85,20 +85,20 @@ def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:
 def read_sums_of_issues(
     ledger: Ledger, issues: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], Sum]:
-    """What these issues, each of a project, have used in all their sessions."""
+    """Read what these issues, each of a project, have used in all their sessions."""
     where = "project = ? AND issue = ?"
     read = (_read(ledger, COLUMNS[By.ISSUE], where, issue) for issue in issues)
     return {(one.name, one.issue): one for found in read for one in found}
 
 
 def read_sums_of_sessions(ledger: Ledger, sessions: Collection[str]) -> dict[str, Sum]:
-    """What these sessions of this machine have used."""
+    """Read what these sessions of this machine have used."""
     read = (_read(ledger, ("session",), OF_SESSION, (session,)) for session in sessions)
     return {one.name: one for found in read for one in found}
 
 
 def read_sums_by_agent(ledger: Ledger, project: str, issue: int, session: str) -> list[Sum]:
-    """What agents of each kind have used for an issue; without one, for the session."""
+    """Read what agents of each kind have used for an issue; without one, for the session."""
     if issue:
         return _read(ledger, COLUMNS[By.AGENT], "project = ? AND issue = ?", (project, issue))
     return _read(ledger, COLUMNS[By.AGENT], OF_SESSION, (session,))

@@ -31,21 +31,21 @@ from sm.store.paths import Root
 
 SWITCH, ENDPOINT = "CLAUDE_CODE_ENABLE_TELEMETRY", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
 THEIRS = ("OTEL_", SWITCH, "BETA_TRACING_ENDPOINT")
-"""How variables begin by which a person says what becomes of telemetry."""
+"""Beginnings of variables by which a person says what becomes of telemetry."""
 EVERY_MS = 1000
-"""How long a request may wait to be told: what a killed client does not tell any more."""
+"""Seconds that a request may wait to be told: a killed client does not tell it any more."""
 LOOPBACK = "127.0.0.1"
 
 
 class Address(Struct, frozen=True):
-    """Where the receiver of a state root listens, and the secret in its path."""
+    """Address at which the receiver of a state root listens, and the secret in its path."""
 
     port: int
     secret: str
 
     @property
     def url(self) -> str:
-        """What an agent is told."""
+        """The URL that an agent is told."""
         return f"http://{LOOPBACK}:{self.port}/{self.secret}/v1/logs"
 
 
@@ -71,7 +71,7 @@ def make_variables(
 
 
 def list_theirs(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """What a person, or whoever manages the machine, has said about telemetry."""
+    """List what a person, or whoever manages the machine, has said about telemetry."""
     yield from (name for name in environment if name.startswith(THEIRS))
     for _, settings in read_settings(folder, environment):
         yield from (name for name in read_dict(settings, "env") if name.startswith(THEIRS))
@@ -129,7 +129,7 @@ def _listen(before: Address | None) -> tuple[socket.socket, Address]:
 
 
 def read_address(root: Root) -> Address | None:
-    """Where the receiver listens, or did last; None if there never was one."""
+    """Read where the receiver listens, or did last; None if there never was one."""
     try:
         found = read_guarded(find_folder(root) / "telemetry.json") or b""
         return decode(found, Address)

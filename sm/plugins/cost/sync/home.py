@@ -50,14 +50,14 @@ from sm.store.paths import Root
 from sm.store.sqlite import transaction
 
 ARGV = ("ledger", "tell")
-"""What a node is called with."""
+"""Command that a node is called with."""
 UNKNOWN_VERB = "no such command"
 MOST = 10_000
 """Answers of a machine that are heard one after another; each has about a thousand requests."""
 PATIENCE_S = 5.0
-"""So long all are waited for together."""
+"""Time that all are waited for together, in seconds."""
 SHOW_S = 2.0
-"""The same, for people."""
+"""Time that people wait for all of them, in seconds."""
 
 
 class TooOldError(SmError):
@@ -108,7 +108,7 @@ class NodeInquiry(threading.Thread):
         placed: Collection[Placement],
         patience_s: float,
     ) -> None:
-        """Nothing was heard yet. It ends with us, wherever it is: what is entered is whole."""
+        """Hear nothing yet. It ends with us, wherever it is: what is entered is whole."""
         super().__init__(daemon=True)
         self.config, self.root, self.host = config, root, host
         self.contact, self.heard, self.patience_s = contact, 0, patience_s
@@ -226,7 +226,7 @@ def _find_meant(config: Config, placed: Collection[Placement], now: float) -> It
 
 
 def _list_own(own: Budget, placement: Placement) -> Iterator[NodeLimit]:
-    """Those of its issue, and of its session."""
+    """List the limits of its issue, and of its session."""
     named = placement.project, placement.issue
     if limit := find_issue_limit(own, *named):
         yield NodeLimit(limit, SumSpan(limit.scope, limit.name, limit.name), *named)
@@ -304,7 +304,7 @@ ENTER = f"""
 
 
 class HeardState(msgspec.Struct, frozen=True):
-    """How far a node was heard: of which ledger, by project, and what its totals were then."""
+    """State up to which a node was heard: of which ledger, by project, and its totals then."""
 
     ledger: str = ""
     after: Mapping[str, int] = {}

@@ -129,7 +129,7 @@ def _take_limits(
 
 
 def _weigh(machine: Machine, book: Balances, told: Iterable[RemoteLimit]) -> dict[str, Stage]:
-    """How far each limit is used up, by its key, in which its height is."""
+    """Weigh how far each limit is used up, by its key, in which its height is."""
     now = time.time()
     limits = [remote_limits.make_limit(one, now) for one in told]
     measured = measure(book, limits, progress.count_followed(machine.root))

@@ -1,4 +1,4 @@
-"""What an installation and a node say to one another of costs: an inquiry and a report.
+"""Messages of an installation and a node about costs: an inquiry and a report.
 
 The installation says how far it has heard, and what its limits leave to the node's sessions. The
 node answers with what has changed in its ledger since. Each says nothing that is not bounded.
@@ -58,14 +58,14 @@ class EntryChange(Struct, frozen=True, array_like=True):
 
 
 class Totals(Struct, frozen=True):
-    """What a node's ledger has in a span, by model."""
+    """Sums of a node's ledger in a span, by model."""
 
     span: SumSpan
     rows: tuple[ModelUse, ...] = ()
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
-    """What an installation asks: it is called `home`, by the identity of its ledger.
+    """An installation's question: it is called `home`, by the identity of its ledger.
 
     `after` is the last change that it has heard of each project, in the ledger called `ledger`.
     It wants the totals of some spans. Without `limits` those hold that it has told before.
@@ -79,7 +79,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
 
 class LedgerReport(Struct, frozen=True, kw_only=True):
-    """What a node answers: changes by project, in their order.
+    """A node's answer: changes by project, in their order.
 
     If there are `more`, it has no totals, as those would be of what was not told yet.
     """

@@ -34,7 +34,7 @@ def open_forge(
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
-    """What is wrong with the token, the repository, its labels, or the remote."""
+    """Yield what is wrong with the token, the repository, its labels, or the remote."""
     yield from find_rest_problems(open_forge(project), project, url)
 
 

@@ -41,9 +41,9 @@ EVENTS = {
 NOT_ALLOWED = 405
 FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
-"""What stands behind the job in the name of a status."""
+"""Event behind the job in the name of a status."""
 JOB_PAGE = re.compile(r"/actions/runs/[0-9]{1,18}/jobs/[0-9]{1,9}\Z")
-"""What the address in a status of their own CI ends in; with `/logs` behind it, it is the log.
+"""End of the address in a status of their own CI; with `/logs` behind it, it is the log.
 
 Asked of Gitea 1.26.0-dev, and of Forgejo 12.0.0-dev, which gives a log in no other way.
 """
@@ -55,7 +55,7 @@ NOT_OFFERED = (400, 403, *GONE)
 
 
 class GiteaPulls(Pulls[GiteaReader]):
-    """Those of one repository."""
+    """Pull requests of one repository on Forgejo or Gitea."""
 
     def read(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
@@ -75,7 +75,7 @@ class GiteaPulls(Pulls[GiteaReader]):
         return send_review(self.reader, number, data | {"comments": remarks}, comments)
 
     def read_diff(self, number: int) -> bytes:
-        """What a pull request changes, as a patch."""
+        """Return what a pull request changes, as a patch."""
         self.reader.pull_shape(number)
         path = f"{self.reader.at}/pulls/{number}.diff"
         return self.site.web.get(path, READ, media="text/plain").body
@@ -105,10 +105,10 @@ class GiteaPulls(Pulls[GiteaReader]):
 
 
 class GiteaChecks(Checks[GiteaReader]):
-    """Those of one repository."""
+    """Checks of one repository on Forgejo or Gitea."""
 
     def read_report(self, part: Part, head: str) -> Report:
-        """What a job of their own CI says, or else what the status says."""
+        """Report on a job of their own CI, or else on the status."""
         if not part.has_log:
             return Report()
         try:
@@ -151,7 +151,7 @@ class GiteaChecks(Checks[GiteaReader]):
         return max(mine, key=lambda job: len(job.name), default=None)
 
     def _list_runs(self, head: str) -> list[ActionRun]:
-        """What has run on the commit.
+        """List the runs of workflows on the commit.
 
         Raises:
             RefusedError: it is told to others alone; it says to whom.
@@ -200,14 +200,14 @@ class GiteaForge(RestForge[GiteaReader]):
     def __init__(
         self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
-        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         site = Site(web, settings, GiteaReader)
         checks = GiteaChecks(site, woodpecker)
         self._has_actions = settings.has_ci and woodpecker is None
         super().__init__(site, Issues[GiteaReader](site), GiteaPulls(site, checks), checks)
 
     def find_limits(self) -> Iterator[str]:
-        """That the account may not list what CI has run, as on Gitea all but the owner."""
+        """Yield that the account may not list what CI has run, as on Gitea all but the owner."""
         if not self._has_actions:
             return
         path = f"{self.reader.at}/actions/runs"
@@ -219,7 +219,7 @@ class GiteaForge(RestForge[GiteaReader]):
             )
 
     def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
+        """Return what makes one observation of the repository."""
         return Observer(self.reader, self.site.settings, self.checks.remember_rules(anew=anew))
 
 

@@ -36,7 +36,7 @@ from sm.plugins.forges.rest.status import combine
 RACY_S = 2.0
 """An entry may have changed again for so many seconds after its time: that has no fractions."""
 READY = 30
-"""How many ready issues one look asks for their dependencies: the oldest, which begin first."""
+"""Ready issues that one look asks for their dependencies: the oldest, which begin first."""
 
 
 class Observer(ListObserver[GiteaReader]):
@@ -48,12 +48,12 @@ class Observer(ListObserver[GiteaReader]):
         settings: RestSettings,
         rules: Callable[[str], BranchRules],
     ) -> None:
-        """Nothing is asked yet; `rules` gives those of a branch."""
+        """Ask nothing yet; `rules` gives those of a branch."""
         super().__init__(reader, settings)
         self._rules = rules
 
     def go_on(self, since: Batch, *, is_written: bool) -> Batch:
-        """What has changed, and the rest as it was."""
+        """Return what has changed, and the rest as it was."""
         cursor = float(since.validators[CURSOR])
         changed = self._listed("all", cursor - OVERLAP_S)
         known = {issue.number: issue for issue in since.issues}
@@ -97,7 +97,7 @@ class Observer(ListObserver[GiteaReader]):
         return list(self._reader.entries("/issues", IssueShape, asked, OBSERVE))
 
     def _ask_waiting(self, issues: Mapping[int, Issue], of: Collection[int]) -> dict[int, Issue]:
-        """Those numbered `of` that are ready, with what they depend on by the forge's own means.
+        """Ask what the ready issues among those numbered `of` depend on by the forge's own means.
 
         No list tells that, so the oldest of them are asked for, one by one.
         """
@@ -167,5 +167,5 @@ def _drop_pulls(entries: Iterable[IssueShape]) -> list[IssueShape]:
 
 
 def _find_last(entries: Iterable[IssueShape], cursor: float) -> float:
-    """When the entries were changed last, at least `cursor`."""
+    """Find when the entries were changed last, at least `cursor`."""
     return max([cursor, *(read_moment(one.updated_at) for one in entries)])

@@ -39,7 +39,7 @@ from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.request import Params
 
 NEEDED = 5
-"""What an issue or a pull request depends on: so many are named."""
+"""Most dependencies of an issue or a pull request that are named."""
 LIMIT = 50
 """Entries of a page; a server may give fewer."""
 TOTAL = "x-total-count"
@@ -48,7 +48,7 @@ EMPTY_PAGES = 2
 NOT_ORGANISED = (403, 404, 410)
 """The owner is a person, or the token may not read organisations."""
 DRAFT = re.compile(r"^(?:\s*(?:wip:|\[wip\]))+\s*", re.IGNORECASE)
-"""What makes a draft of a pull request if nothing else is configured: `WorkInProgressPrefixes` in
+"""Beginnings of a title that make a draft unless configured otherwise: `WorkInProgressPrefixes` in
 `modules/setting/repository.go`."""
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
@@ -83,7 +83,7 @@ class GiteaReader(RunReader):
     # Labels go by their ids: a name that is unknown would be dropped without a word.
 
     def labels(self) -> Iterator[Label]:
-        """Those of the repository, and those of the organisation that owns it."""
+        """Yield the labels of the repository, and of the organisation that owns it."""
         yield from self.entries("/labels", Label)
         path, seen = f"/orgs/{quote(self.repository.partition('/')[0], safe='')}/labels", 0
         for number in range(1, PAGES + 1):
@@ -172,7 +172,7 @@ class GiteaReader(RunReader):
         }
 
     def _timeline(self, number: int) -> Iterator[TimelineShape]:
-        """What happened to a pull request.
+        """Read what happened to a pull request.
 
         The header counts the page. What is left out of a page leaves a shorter one, or `null`.
         """
@@ -190,7 +190,7 @@ class GiteaReader(RunReader):
         return self._note(super().pull_shape(number))
 
     def settled_shape(self, number: int) -> PullShape:
-        """The same, asked for again while it is not `mergeable`."""
+        """Return a pull request, asked for again while it is not `mergeable`."""
         found = self.pull_shape(number)
         for _ in range(LOOKS):
             if found.state != "open" or found.mergeable is not False:
@@ -199,7 +199,7 @@ class GiteaReader(RunReader):
         return found
 
     def shape_later(self, number: int) -> PullShape:
-        """The same in a moment, when the forge may have found out."""
+        """Return a pull request in a moment, when the forge may have found out."""
         time.sleep(UNCERTAIN_S)
         return self.pull_shape(number)
 
@@ -220,20 +220,20 @@ class GiteaReader(RunReader):
         return super().offer(branch, base, DRAFT.sub("", title) or title, body, landed)
 
     def compare(self, base: str, head: str, what: str) -> Comparison:
-        """What `head` has that `base` lacks."""
+        """Return what `head` has that `base` lacks."""
         names = "...".join(quote(name, safe="") for name in (base, head))
         found = self.ask(f"/compare/{names}", Compared, what)
         return Comparison(found.all_files, found.total_commits)
 
     def needed(self, number: int) -> list[str]:
-        """What is open and a pull request depends on; nothing if the server has no such list."""
+        """List the open things that a pull request depends on; none without such a list."""
         path = f"{self.at}/issues/{number}/dependencies"
         answer = self.web.get(path, READ, {"limit": LIMIT}, accept=NOT_ORGANISED)
         found = [] if answer.status in NOT_ORGANISED else answer.read_page(Needed).found
         return [one.name(self.repository) for one in found if one.state == "open"]
 
     def pulls_of(self, branch: str, state: str) -> Iterable[PullShape]:
-        """Those that are open, then the last others; Gitea has no filter by branch."""
+        """Yield the open pull requests, then the last others; Gitea has no filter by branch."""
         found = self.pull_shapes({"state": "open"})
         mine = [one for one in found if one.head.ref == branch]
         if mine or state == "open":
@@ -244,15 +244,15 @@ class GiteaReader(RunReader):
     # Checks
 
     def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
-        """Where the rules of a branch are: with itself, for all who may read it."""
+        """Return where the rules of a branch are: with itself, for all who may read it."""
         return {f"{self.at}/branches/{quote(branch, safe='/')}": _read_rules}
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the statuses say: their own CI writes those, too."""
+        """Return the statuses of a commit as parts: their own CI writes those, too."""
         return read_statuses(self, head, purpose)
 
     def own_runs(self, head: str, purpose: str, accept: tuple[int, ...] = ()) -> list[ActionRun]:
-        """What their own CI has run on a commit, but not for pull requests of others."""
+        """List what their own CI has run on a commit, but not for pull requests of others."""
         return [run for run in list_runs(self, head, purpose, accept) if not self.is_foreign(run)]
 
     def is_foreign(self, run: ActionRun) -> bool:
@@ -287,7 +287,7 @@ def _read_rules(answer: Answer) -> BranchRules:
 
 
 def tidy_pull(shape: PullShape) -> PullShape:
-    """With its branch also after that was deleted, and without a conflict that is none.
+    """Return it with its branch also after that was deleted, and without a conflict that is none.
 
     A draft is never `mergeable`. What was pushed to `refs/for/…` has no label, and whoever can read
     the repository can do that. So it is foreign, although it is in the repository itself, and
@@ -303,5 +303,5 @@ def tidy_pull(shape: PullShape) -> PullShape:
 
 
 def tidy_remark(shape: InlineShape) -> InlineShape:
-    """With its line, of the new side or the old one. Nothing says that the code has changed."""
+    """Return it with its line, of the new side or the old one. The code may have changed unseen."""
     return structs.replace(shape, line=shape.position or shape.original_position)

@@ -1,4 +1,4 @@
-"""What only Forgejo and Gitea answer, as far as it is read."""
+"""Answers that only Forgejo and Gitea give, as far as they are read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Needed(Struct, frozen=True):
     repository: Place | None = None
 
     def name(self, repository: str) -> str:
-        """What it is called in `repository`."""
+        """Name it as in `repository`."""
         there = self.repository.full_name if self.repository else ""
         return f"#{self.number}" if there in ("", repository) else f"{there}#{self.number}"
 
@@ -98,7 +98,7 @@ class CommitFiles(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """What one commit has that another lacks. Only Forgejo has the files of all together."""
+    """A comparison of two commits. Only Forgejo has the files of all together."""
 
     files: list[File] | None = None
     commits: list[CommitFiles] | None = None

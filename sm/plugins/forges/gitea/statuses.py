@@ -1,4 +1,4 @@
-"""What the statuses of a commit say on Forgejo and Gitea; their own CI writes those, too.
+"""Statuses of a commit on Forgejo and Gitea; their own CI writes those, too.
 
 A workflow that a pull request has begun writes to the commit in this repository, also if that is
 one of a fork, and under the same name as one of ours. Whoever can read the repository can offer our
@@ -26,7 +26,7 @@ from sm.plugins.forges.web.request import Params
 
 SIZE, STATUS_PAGES, TASK_PAGES = 50, 20, 4
 OF_PULL = re.compile(r" \(pull_request[a-z_]{0,40}\)\Z")
-"""What the name of a status ends in that a workflow for a pull request has written."""
+"""End of the name of a status that a workflow for a pull request has written."""
 PLACE = re.compile(r"(.*/actions/runs/[0-9]{1,18})(?:/|\Z)")
 NOT_TOLD = (400, 403, *GONE)
 """Older servers do not list what has run."""
@@ -34,7 +34,7 @@ CANCELLED = (
     *("has been cancelled", "canceled after "),  # Forgejo; Gitea: services/actions/commit_status.go
     *("pipeline was canceled", "pipeline was rejected", "unknown status"),
 )
-"""How the description of a status begins that is a failure, but of nobody's code.
+"""Beginning of the description of a status that is a failure, but of nobody's code.
 
 The last ones are Woodpecker's of pipelines that were killed, declined, or cancelled before they
 began: `server/forge/common/status.go`.
@@ -56,7 +56,7 @@ class RunReader(Reader, ABC):
 
 
 def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
-    """What the last status of each context says, without those of others' pull requests."""
+    """Read the last status of each context, without those of others' pull requests."""
     found = list(_read_latest(reader, head, purpose))
     if not any(part.has_log and OF_PULL.search(part.name) for part in found):
         return found
@@ -81,7 +81,7 @@ def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
 def list_runs(
     reader: Reader, head: str, purpose: str, accept: tuple[int, ...] = ()
 ) -> list[ActionRun]:
-    """What their own CI has run on a commit, for whomever; nothing if it does not say so."""
+    """List what their own CI has run on a commit, for whomever; nothing if it does not say so."""
     found, path = list[ActionRun](), f"{reader.at}/actions/runs"
     for page in range(1, STATUS_PAGES + 1):
         asked: Params = {"head_sha": head, "limit": SIZE, "page": page}

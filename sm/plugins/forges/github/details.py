@@ -32,7 +32,7 @@ class Details:
     def __init__(
         self, reader: GithubReader, rules: Callable[[str], BranchRules], *, has_ci: bool
     ) -> None:
-        """With `has_ci`, a commit without any check is still to be checked.
+        """Ask nothing yet. With `has_ci`, a commit without any check is still to be checked.
 
         `rules` gives those of a branch.
         """
@@ -46,7 +46,7 @@ class Details:
         """The commits that pull requests of forks are at, as far as they are known."""
 
     def pulls(self, whole: Sequence[int], brief: Sequence[int] = ()) -> dict[int, PullRequest]:
-        """These pull requests by number; those `brief` are without reviews and checks."""
+        """Read these pull requests by number; those `brief` are without reviews and checks."""
         nodes, forbidden = dict[int, PullNode](), set[int]()
         asked = [(number, True) for number in whole] + [(number, False) for number in brief]
         for some in portions(asked):
@@ -63,7 +63,7 @@ class Details:
         )
 
     def _complete(self, node: PullNode, is_forbidden: bool) -> PullRequest:
-        """With all of its reviews and checks, if GraphQL has not given all of them."""
+        """Return it with all of its reviews and checks, if GraphQL has not given all of them."""
         pull = make_pull(node, self.rules, has_ci=self._has_ci)
         if node.reviews and not node.reviews.is_whole:
             pull = structs.replace(pull, reviews=self._all_reviews(node))
@@ -90,7 +90,7 @@ class Details:
             return self._reader.reviews(node.number)
 
     def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode]:
-        """What changes of these without a trace in a list.
+        """Read what changes of these pull requests without a trace in a list.
 
         Nothing has checked the `bare` ones yet.
         """
@@ -118,7 +118,7 @@ class Details:
             yield node
 
     def read_queueing(self, number: int) -> PullNode | None:
-        """How it stands in the merge queue; None if the server is too old to have such queues.
+        """Read its place in the merge queue; None if the server is too old to have such queues.
 
         Raises:
             TemporaryError: GraphQL is not to be had now.

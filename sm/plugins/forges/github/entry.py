@@ -35,13 +35,13 @@ def open_forge(
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
-    """What is wrong with the token, the repository, its labels, or the remote."""
+    """Yield what is wrong with the token, the repository, its labels, or the remote."""
     forge = open_forge(project)
     yield from find_rest_problems(forge, project, url)
     yield from forge.find_blindness()
 
 
 def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webhooks:
-    """How GitHub delivers."""
+    """Return the marks of GitHub's deliveries."""
     assert isinstance(settings, GithubSettings)
     return make_webhooks(settings, GITHUB, state)

@@ -57,10 +57,10 @@ EVENTS = {
 }
 NOT_TOLD = (FORBIDDEN, *GONE)
 UNFIT, OUTSIDE = 422, "must be part of the diff"
-"""How GitHub refuses a review with a remark on another line: "Pull request review thread line must
+"""GitHub's refusal of a review with a remark on another line: "Pull request review thread line must
 be part of the diff" (The-PR-Agent/pr-agent#592)."""
 ALREADY = "already running"
-"""What GitHub says of a workflow that is to run again and does: "This workflow is already running"
+"""GitHub's words for a workflow that is to run again and does: "This workflow is already running"
 (cli/cli#9221)."""
 AGENTS = "agents"
 SCOPES, WORKFLOW = "x-oauth-scopes", "workflow"
@@ -69,10 +69,10 @@ allow a Personal Access Token to create or update workflow … without `workflow
 
 
 class GithubIssues(Issues[GithubReader]):
-    """Those of one repository."""
+    """Issues of one repository on GitHub."""
 
     def __init__(self, site: Site[GithubReader], checks: GithubChecks) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         super().__init__(site)
         self._checks = checks
 
@@ -86,7 +86,7 @@ class GithubIssues(Issues[GithubReader]):
 
 
 class GithubPulls(Pulls[GithubReader]):
-    """Those of one repository."""
+    """Pull requests of one repository on GitHub."""
 
     checks: GithubChecks
 
@@ -173,7 +173,7 @@ class GithubPulls(Pulls[GithubReader]):
         return send_review(self.reader, number, data, comments)
 
     def read_diff(self, number: int) -> bytes:
-        """What a pull request changes, as a patch."""
+        """Return what a pull request changes, as a patch."""
         path, media = f"{self.reader.at}/pulls/{number}", "application/vnd.github.diff"
         return self.site.web.get(path, READ, media=media).body
 
@@ -188,14 +188,14 @@ class GithubPulls(Pulls[GithubReader]):
 
 
 class GithubChecks(Checks[GithubReader]):
-    """Those of one repository."""
+    """Checks of one repository on GitHub."""
 
     def open_details(self, rules: Callable[[str], BranchRules] | None = None) -> Details:
-        """What reads many things at once; `rules` gives those of a branch."""
+        """Return what reads many things at once; `rules` gives those of a branch."""
         return Details(self.reader, rules or self.rules, has_ci=self.site.settings.has_ci)
 
     def read_report(self, part: Part, head: str) -> Report:
-        """What a job of GitHub Actions says, or else what the check says of itself."""
+        """Report on a job of GitHub Actions, or else on the check."""
         if not part.has_log:
             return Report()
         job, notes = self._job(part), self._notes(part)
@@ -213,7 +213,7 @@ class GithubChecks(Checks[GithubReader]):
         return Job(part.id) if answer.status in NOT_TOLD else answer.read(Job)
 
     def _notes(self, part: Part) -> list[str]:
-        """What GitHub itself says of a job, such as that its runner was lost: no log has that."""
+        """List what GitHub says of a job, such as that its runner was lost: no log has that."""
         path = f"{self.reader.at}/check-runs/{part.id}/annotations?per_page={PAGE}"
         answer = self.site.web.get(path, LOG, accept=NOT_TOLD)
         if answer.status in NOT_TOLD:
@@ -265,24 +265,24 @@ class GithubForge(RestForge[GithubReader]):
     def __init__(
         self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
-        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         labels = settings.labels
         site = Site(web, settings, lambda web, name: GithubReader(web, name, labels))
         checks = GithubChecks(site, woodpecker)
         super().__init__(site, GithubIssues(site, checks), GithubPulls(site, checks), checks)
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """What is open and was closed lately; LimitedError while GraphQL takes no query."""
+        """Return what is open and was closed lately; LimitedError while GraphQL takes no query."""
         self.reader.graphql.refuse_limited()
         return super().observe(since, start_checks=start_checks)
 
     def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
+        """Return what makes one observation of the repository."""
         details = self.checks.open_details(self.checks.remember_rules(anew=anew))
         return Observer(self.reader, details, self.site.settings)
 
     def find_limits(self) -> Iterator[str]:
-        """What the token, or git's access, cannot do: check runs, workflows, approvals."""
+        """Yield what the token, or git's access, cannot do: check runs, workflows, approvals."""
         yield from self._find_push_limits()
         head = self._blind_at()
         if head and self.reader.actions_runs(head) is not None:
@@ -292,7 +292,7 @@ class GithubForge(RestForge[GithubReader]):
             )
 
     def _find_push_limits(self) -> Iterator[str]:
-        """What GitHub refuses because of who pushes. Only a classic token says its scopes."""
+        """Yield what GitHub refuses because of who pushes. Only a classic token says its scopes."""
         settings = self.site.settings
         if settings.git_access != AGENTS:
             if self.checks.rules(settings.base).last_push:
@@ -310,7 +310,7 @@ class GithubForge(RestForge[GithubReader]):
             )
 
     def find_blindness(self) -> Iterator[str]:
-        """That there is no GraphQL, or that the token may read nothing of GitHub Actions."""
+        """Yield that there is no GraphQL, or that the token may read nothing of GitHub Actions."""
         try:
             self.reader.graphql.ask(queries.ask_pulls([1]))
         except NoGraphqlError as error:

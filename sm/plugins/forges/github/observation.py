@@ -64,13 +64,13 @@ OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 UNTOLD = "/"
 """The progress of checks of which nothing is told."""
 WAITING = 20
-"""How many waiting issues one look reads again, when another issue was closed."""
+"""Waiting issues that one look reads again when another issue was closed."""
 REMARK_PAGES = 10
-"""Of the remarks on lines that were edited since the last look."""
+"""Most pages of the remarks on lines that were edited since the last look."""
 
 
 class Guard(Struct, frozen=True):
-    """What the conditional request has said. `date` is the forge's time then."""
+    """The answer to the conditional request. `date` is the forge's time then."""
 
     is_unchanged: bool
     etag: str
@@ -81,12 +81,12 @@ class Observer:
     """Makes one observation of `reader`'s repository."""
 
     def __init__(self, reader: GithubReader, details: Details, settings: RestSettings) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         self._reader, self._details, self._settings = reader, details, settings
         self._problems: list[str] = []
 
     def go_on(self, since: Batch, *, is_written: bool) -> Batch:
-        """What has changed, and the rest as it was; `is_written`: we have changed something."""
+        """Return what has changed, and the rest as it was; `is_written`: we changed something."""
         known = since.validators
         cursor = float(known[CURSOR])
         guard = self._guard(known["etag"] if known.get("token") == self._token else "")
@@ -131,7 +131,7 @@ class Observer:
     def _go_back(
         self, entries: Iterable[IssueShape], guard: Guard, cursor: float
     ) -> tuple[Guard, float]:
-        """Where the next look begins: before the entries that GraphQL did not find out in time."""
+        """Find where the next look begins: before what GraphQL did not find out in time."""
         late = [one for one in entries if one.number in self._details.late]
         if not late:
             return guard, cursor
@@ -159,7 +159,7 @@ class Observer:
         return Guard(False, "" if is_racy else answer.etag, date)
 
     def _changed(self, cursor: float) -> list[IssueShape]:
-        """What was changed since, the last change of each, newest first."""
+        """List what was changed since, the last change of each, newest first."""
         found = {one.number: one for one in self._listed("all", cursor - OVERLAP_S)}
         return sorted(found.values(), key=lambda one: one.updated_at, reverse=True)
 
@@ -212,7 +212,7 @@ class Observer:
     def _look_again(
         self, pulls: Mapping[int, PullRequest], numbers: list[int]
     ) -> dict[int, PullRequest]:
-        """Those of `numbers` that have changed without a trace in a list."""
+        """Read the pull requests of `numbers` that have changed without a trace in a list."""
         if not numbers:
             return {}
         states = self._details.states(numbers, [n for n in numbers if is_bare(pulls[n])])
@@ -256,7 +256,7 @@ class Observer:
     def _mark_remarks(
         self, pulls: Mapping[int, PullRequest], since: float
     ) -> dict[int, PullRequest]:
-        """Those in which changes are asked for, with when remarks of each review were edited last.
+        """Mark pull requests in which changes are asked for with the last edits of remarks.
 
         GitHub has one list for all, those that were edited last before the others.
         """
@@ -270,7 +270,7 @@ class Observer:
         return {pull.number: _mark(pull, remarked) for pull in meant} if remarked else {}
 
     def _list_remarked(self, since: float) -> dict[str, str]:
-        """When a remark of each review was edited last: the last page, and all edited `since`."""
+        """List when remarks of each review were edited last: the last page, and all `since`."""
         found: dict[str, str] = {}
         for number in range(1, REMARK_PAGES + 1):
             page = self._reader.page("/pulls/comments", Remarked, NEWEST_FIRST, OBSERVE, number)
@@ -303,7 +303,7 @@ class Observer:
 
 
 def _mark(pull: PullRequest, remarked: Mapping[str, str]) -> PullRequest:
-    """With these moments at which remarks were edited, by the id of the review."""
+    """Return it with the moments at which remarks were edited, by the id of the review."""
     reviews = []
     for one in pull.reviews:
         edited_at, known = split_revision(one.revision)

@@ -12,9 +12,9 @@ from sm.plugins.forges.rest.status import APPROVAL, UNBEGUN, Part
 
 ACTIONS = "github-actions"
 ASKED = "action_required"
-"""How a run of a workflow has ended that begins once a person of the repository has approved it."""
+"""Conclusion of a run that begins once a person of the repository has approved it."""
 NOT_BEGUN = ("failure", UNBEGUN)
-"""How a run of a workflow has ended that has no job, as its file is wrong."""
+"""Conclusions of a run that has no job, as the file of its workflow is wrong."""
 WRONG_FILE = "GitHub could begin no job of this workflow: its file may be wrong"
 
 
@@ -79,7 +79,7 @@ def make_unbegun_parts(runs: Iterable[ActionsRun], begun: Collection[int]) -> li
 
 
 def make_unbegun_suite_parts(suites: Iterable[CheckSuite], begun: Collection[str]) -> list[Part]:
-    """The same of GraphQL's suites; `begun` are the workflows and events that have a job."""
+    """Make such parts of GraphQL's suites; `begun` are the workflows and events that have a job."""
     found = []
     for suite in suites:
         run, word = suite.workflow_run, (suite.conclusion or "").lower()

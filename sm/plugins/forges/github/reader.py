@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 FORBIDDEN = 403
 APP = "[bot]"
-"""What the name of an app's account ends in over REST."""
+"""End of the name of an app's account over REST."""
 UNREAD = "a check that cannot be read"
 HIDDEN = "a check that the token may not read"
 RUN_PAGES = 10
-"""Of the runs of workflows on one commit."""
+"""Most pages of the runs of workflows on one commit."""
 
 
 class GithubReader(Reader):
@@ -66,7 +66,7 @@ class GithubReader(Reader):
 
     @cached_property
     def account(self) -> str:
-        """Who we are. An app's token may not ask for its user, and is told by GraphQL."""
+        """Our account. An app's token may not ask for its user, and is told by GraphQL."""
         try:
             return read_login(self.web.get("/user", READ).read(User))
         except RefusedError as error:
@@ -81,7 +81,7 @@ class GithubReader(Reader):
         return Graphql(self.web, self.repository)
 
     def take_passed_over(self) -> list[str]:
-        """What was passed over since this was asked last."""
+        """Return what was passed over since this was asked last."""
         found, self.graphql.passed_over = self.graphql.passed_over, []
         return [*super().take_passed_over(), *found]
 
@@ -111,7 +111,7 @@ class GithubReader(Reader):
     # Checks
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the statuses say: the last one of each context."""
+        """Return the last status of each context as a part."""
         entries: list[Raw] = []
         for answer in self._of_commit(f"/commits/{head}/status", purpose):
             entries += answer.read(StatusPage).statuses or []
@@ -119,7 +119,7 @@ class GithubReader(Reader):
         return [*map(make_status_part, found), *unread]
 
     def parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What every status and check run says of a commit.
+        """Return what every status and check run says of a commit.
 
         If the token may not read check runs, the jobs of Actions are read, and one part stands for
         the others, if those make a difference.
@@ -134,7 +134,7 @@ class GithubReader(Reader):
         return [*found, *self._stand_in(found, head, is_dark=actions is None)]
 
     def _run_parts(self, head: str, purpose: str) -> list[Part] | None:
-        """What the check runs say; None if the token may not read them.
+        """Return the check runs as parts; None if the token may not read them.
 
         What has run for a pull request of a fork, which may have the same commit, is none of ours.
         """
@@ -183,7 +183,7 @@ class GithubReader(Reader):
     # Without check runs
 
     def _jobs_parts(self, runs: Iterable[ActionsRun], purpose: str) -> list[Part]:
-        """What the jobs of each workflow's last run say."""
+        """Return the jobs of each workflow's last run as parts."""
         ours = sorted((run for run in runs if run.is_ours), key=lambda run: run.id)
         newest = {run.key: run for run in ours}
         return [part for run in newest.values() for part in self._job_parts(run, purpose)]
@@ -218,7 +218,7 @@ class GithubReader(Reader):
     # Both
 
     def _read_each(self, entries: list[Raw], shape: type[T]) -> tuple[list[T], list[Part]]:
-        """Those that can be read, and a part for each of the others, which is not known to pass."""
+        """Return the parts that can be read, and one for each other, which is not known to pass."""
         found, unread = list[T](), list[Part]()
         for number, one in enumerate(entries):
             try:

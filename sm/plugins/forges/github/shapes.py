@@ -1,4 +1,4 @@
-"""What GitHub alone has in its REST interface: checks, and GitHub Actions."""
+"""Answers that GitHub alone gives over REST: checks, and GitHub Actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Suite(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What a check run says itself."""
+    """The output of a check run."""
 
     title: str | None = None
     summary: str | None = None
@@ -49,7 +49,7 @@ class CheckRuns(Struct, frozen=True):
 
 
 class Annotation(Struct, frozen=True):
-    """What a check run says of a line, or of itself."""
+    """A note of a check run on a line, or on itself."""
 
     annotation_level: str | None = None
     message: str | None = None
@@ -62,7 +62,7 @@ class StatusPage(Struct, frozen=True):
 
 
 class Remarked(Struct, frozen=True):
-    """When a remark was edited last, over REST. It belongs to no review if that was deleted."""
+    """The last edit of a remark, over REST. The remark belongs to no review if that was deleted."""
 
     pull_request_review_id: Whole | None = None
     updated_at: str = ""
@@ -92,7 +92,7 @@ class ActionsRun(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What two runs of the same have alike."""
+        """A key that two runs of the same workflow share."""
         return f"{self.workflow_id}/{self.event}"
 
     @property

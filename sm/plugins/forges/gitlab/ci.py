@@ -1,4 +1,4 @@
-"""What pipelines say of a commit.
+"""Pipelines of a commit, as parts of what CI says of it.
 
 A commit may have several pipelines: of its branch, of its merge request, of the merge that GitLab
 tries with the target, and one that holds what other programs say. GitLab merges by one of them, the
@@ -33,7 +33,7 @@ OF_REQUEST, EXTERNAL = "merge_request_event", "external"
 BESIDES = frozenset({EXTERNAL, "parent_pipeline", "ondemand_dast_scan", "ondemand_dast_validation"})
 """The sources of pipelines that GitLab does not merge by."""
 REQUESTS = "refs/merge-requests/"
-"""What the `ref` of a pipeline of a merge request begins with."""
+"""Beginning of the `ref` of a pipeline of a merge request."""
 NEWEST = 20
 """Pipelines of one commit that are looked at."""
 CHILDREN, DEPTH = 5, 2
@@ -77,7 +77,7 @@ def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest
 def read_parts(
     reader: GitlabProject, head: str, request: MergeRequest | None, purpose: str
 ) -> list[Part]:
-    """What the pipelines say of the commit `head`, and of what failed there."""
+    """Return the pipelines of the commit `head` as parts, and what failed there."""
     pipelines = list(_choose(reader, head, request, purpose))
     return [part for one in pipelines for part in _divide(reader, head, one, purpose)]
 
@@ -135,7 +135,7 @@ def _is_of(reader: GitlabProject, pipeline: Pipeline, head: str, purpose: str) -
 
 
 def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
-    """Of several pipelines the one of a merge request, then of the branch, then the newest."""
+    """Choose the pipeline of a merge request, then of the branch, then the newest."""
 
     def rank(one: Pipeline) -> tuple[bool, bool, int]:
         return one.source == OF_REQUEST, one.ref == branch, one.id
@@ -173,7 +173,7 @@ class Failed(Struct, frozen=True):
 def _list_failed(
     reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str
 ) -> list[Failed]:
-    """What has failed in a pipeline. Of other programs it is their statuses, without logs."""
+    """List what has failed in a pipeline. Other programs have statuses, without logs."""
     if found := list(_list_jobs(reader, pipeline, purpose)):
         return found
     path = f"/repository/commits/{head}/statuses"

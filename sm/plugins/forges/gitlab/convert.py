@@ -28,7 +28,7 @@ from sm.plugins.forges.rest.shapes import (
 DEVELOPER = 30
 """The lowest role that may push."""
 NO_SQUASH = "never"
-"""What a project's `squash_option` says if it takes none (docs.gitlab.com, "Projects API")."""
+"""Word of a project's `squash_option` if it takes no squash (docs.gitlab.com, "Projects API")."""
 
 
 def make_user(account: Account | None) -> User | None:

@@ -26,7 +26,7 @@ from sm.plugins.forges.webhook import GITLAB, make_webhooks
 __all__ = ["expect_webhooks", "find_problems", "open_forge", "prepare"]
 
 SCOPE = "api"
-"""What a token must be for, if `sm` is to write with it."""
+"""Scope of a token with which `sm` can write."""
 
 
 def open_forge(
@@ -41,7 +41,7 @@ def open_forge(
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
-    """What is wrong with the token, the repository, its labels, or the remote."""
+    """Yield what is wrong with the token, the repository, its labels, or the remote."""
     forge = open_forge(project)
     problems = list(find_rest_problems(forge, project, url))
     yield from problems
@@ -66,6 +66,6 @@ def _find_missing_scope(forge: GitlabForge) -> Iterator[str]:
 
 
 def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webhooks:
-    """How GitLab delivers."""
+    """Return the marks of GitLab's deliveries."""
     assert isinstance(settings, GitlabSettings)
     return make_webhooks(settings, GITLAB, state)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LOG = "log"
 LOOKS = 8
 UNSURE_S = 1.0
-"""How often GitLab is asked whether it has found out if a merge is possible, and how far apart."""
+"""Times, and seconds apart, that GitLab is asked if it knows whether a merge is possible."""
 NOT_YOU = 401
 """GitLab's answer to an account without the right, and to a wrong token as well."""
 REFUSALS = (NOT_YOU, 400, 405, 406, 422)
@@ -43,7 +43,7 @@ REFUSALS = (NOT_YOU, 400, 405, 406, 422)
 
 
 class GitlabPulls(Pulls[GitlabReader]):
-    """Those of one repository."""
+    """Pull requests of one repository on GitLab."""
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
         """The comments that are no part of a review."""
@@ -122,7 +122,7 @@ class GitlabPulls(Pulls[GitlabReader]):
             )
 
     def read_diff(self, number: int) -> bytes:
-        """What a pull request changes, as a patch."""
+        """Return what a pull request changes, as a patch."""
         self.reader.request(number)
         path = f"{self.reader.at}/merge_requests/{number}/raw_diffs"
         answer = self.site.web.get(path, READ, media="text/plain", accept=GONE)
@@ -152,7 +152,7 @@ class GitlabPulls(Pulls[GitlabReader]):
         return structs.replace(pull, hold=Hold.QUEUED, held="it is in the merge train")
 
     def _wishes(self, pull: PullRequest) -> dict[str, object]:
-        """How it is to be merged; the rest is the project's setting."""
+        """Return how it is to be merged; the rest is the project's setting."""
         squash = {"squash": True} if self.site.settings.merge_method == "squash" else {}
         return {"sha": pull.head, **squash}
 
@@ -203,7 +203,7 @@ class GitlabPulls(Pulls[GitlabReader]):
 
 
 class GitlabChecks(Checks[GitlabReader]):
-    """Those of one repository."""
+    """Checks of one repository on GitLab."""
 
     def read_report(self, part: Part, head: str) -> Report:
         """The log of a job, or else what GitLab or another program says of it."""
@@ -224,13 +224,13 @@ class GitlabForge(RestForge[GitlabReader]):
     def __init__(
         self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
-        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         site = Site(web, settings, GitlabReader)
         checks = GitlabChecks(site, woodpecker)
         super().__init__(site, Issues[GitlabReader](site), GitlabPulls(site, checks), checks)
 
     def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
+        """Return what makes one observation of the repository."""
         return Observer(self.reader, self.site.settings)
 
     def is_pull(self, number: int) -> bool:

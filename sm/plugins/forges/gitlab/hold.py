@@ -1,4 +1,4 @@
-"""What keeps GitLab from merging a merge request, in words. Pure.
+"""Reasons why GitLab holds a merge request, in words. Pure.
 
 GitLab names the first thing that is in the way, and merges by itself what is in a merge train or is
 set to auto-merge.
@@ -19,7 +19,7 @@ UNSURE = frozenset(
 )
 """GitLab is still finding out."""
 FREE = frozenset({"mergeable", "can_be_merged", "not_open"})
-"""Nothing is in the way, or it is open no more; the second is an older server's word."""
+"""Words for "nothing is in the way" and "open no more"; the second is an older server's."""
 CONFLICTS = frozenset({"conflict", "broken_status", "cannot_be_merged"})
 BEHIND = "need_rebase"
 """The project merges only what has the last commit of the target: semi-linear, or fast-forward."""
@@ -46,9 +46,9 @@ REASONS = {
     "title_regex": "its title has not the form that the project asks for",
     EMPTY: "its branch is gone or empty",
 }
-"""What a person has to do before GitLab merges: GitLab's words for it, and ours."""
+"""GitLab's words for what a person has to do before it merges, and ours."""
 REMOVED = "removed this merge request from the merge train"
-"""How GitLab's own note begins that it has taken one out of a merge train."""
+"""Beginning of GitLab's own note that it has taken one out of a merge train."""
 
 
 def hold_back(pull: PullRequest, shape: MergeRequest) -> PullRequest:
@@ -85,7 +85,7 @@ def add_removal(pull: PullRequest, notes: Iterable[Note]) -> PullRequest:
 
 
 def explain(said: str, now: MergeRequest) -> str:
-    """What is in the way of a merge, after GitLab's own words."""
+    """Return what is in the way of a merge, after GitLab's own words."""
     behind = f"it has to be rebased on '{now.target_branch}'" if now.standing == BEHIND else ""
     reason = behind or REASONS.get(now.standing) or now.merge_error or now.standing
     return append_detail(said, reason)

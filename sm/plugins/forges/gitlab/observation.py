@@ -45,7 +45,7 @@ class Observer(ListObserver[GitlabReader]):
     """The forge's time when it was asked first: what is changed later is found the next time."""
 
     def go_on(self, since: Batch, *, is_written: bool) -> Batch:
-        """What has changed, and the rest as it was."""
+        """Return what has changed, and the rest as it was."""
         after = float(since.validators[CURSOR]) - OVERLAP_S
         changed = self._listed("/issues", IssueJson, "all", after)
         issues = {issue.number: issue for issue in since.issues}
@@ -96,7 +96,7 @@ class Observer(ListObserver[GitlabReader]):
     def _pulls(
         self, moved: Iterable[MergeRequest], known: Mapping[int, PullRequest]
     ) -> dict[int, PullRequest]:
-        """Those that have moved, and those of our own branches that are open."""
+        """Read the merge requests that have moved, and the open ones of our own branches."""
         found = {one.iid: make_pull(make_pull_shape(one)) for one in moved}
         listed = set(found)
         ours = [

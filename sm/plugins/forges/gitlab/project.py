@@ -44,7 +44,7 @@ class GitlabProject(Reader):
 
     @cached_property
     def account(self) -> str:
-        """Who we are: what this account has written may bear our marks."""
+        """Our account: what it has written may bear our marks."""
         return read_login(make_user(self.web.get("/user", READ).read(Account)))
 
     def tells_more(self, headers: Mapping[str, str], seen: int) -> bool:

@@ -15,7 +15,7 @@ COMMAND = re.compile(r"^([^\S\n]*+)/(?=[A-Za-z_\r]+(?:\s|$))", re.MULTILINE)
 DRAFT = re.compile(
     r"^(?:\s*(?:\[draft\]|\(draft\)|draft:|draft -|\[wip\]|wip:))+\s*", re.IGNORECASE
 )
-"""What makes a draft of a merge request, which cannot be merged."""
+"""Beginnings of a title that make a draft, which cannot be merged."""
 TITLE = 255
 """Characters of a title."""
 ASK_ME = "/assign_reviewer me"

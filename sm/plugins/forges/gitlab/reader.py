@@ -56,7 +56,7 @@ EVENTS = {"open": "reopen", "closed": "close"}
 
 
 class GitlabReader(GitlabProject):
-    """The same, with all that a forge is asked for."""
+    """A project on GitLab with all that a forge is asked for."""
 
     oldest_first: ClassVar[Params] = {"order_by": "created_at", "sort": "asc"}
     colour: ClassVar[str] = "#8c8c8c"
@@ -131,7 +131,7 @@ class GitlabReader(GitlabProject):
         self._change(number, {"remove_labels": label})
 
     def comments_path(self, number: int, *, on_pull: bool) -> str:
-        """Where the comments are: pull requests have numbers of their own."""
+        """Return where the comments are: pull requests have numbers of their own."""
         return f"{self.at}/{'merge_requests' if on_pull else 'issues'}/{number}/notes"
 
     def comment_data(self, body: str) -> dict[str, str]:
@@ -144,7 +144,7 @@ class GitlabReader(GitlabProject):
         return self.make_comments(self.entries(path, Note, {"sort": "asc"}))
 
     def make_comments(self, notes: Iterable[Note]) -> tuple[Comment, ...]:
-        """What people have said among these notes."""
+        """Make comments of what people have said among these notes."""
         said = (make_comment_shape(one) for one in notes if not one.system and not one.position)
         return space_out(make_comment(one, self.account) for one in said)
 
@@ -214,13 +214,13 @@ class GitlabReader(GitlabProject):
         return make_pull_shape(answer.read(MergeRequest))
 
     def compare(self, base: str, head: str, what: str) -> Comparison:
-        """What `head` has that `base` lacks."""
+        """Return what `head` has that `base` lacks."""
         asked = {"from": base, "to": head}
         found = self.ask("/repository/compare", ComparisonJson, what, asked)
         return Comparison([make_file(one) for one in found.diffs], len(found.commits))
 
     def diffs(self, number: int) -> Iterator[Diff]:
-        """How a pull request changes each file."""
+        """Return how a pull request changes each file."""
         return self.entries(f"/merge_requests/{number}/diffs", Diff)
 
     def files(self, number: int) -> Iterator[File]:
@@ -242,7 +242,7 @@ class GitlabReader(GitlabProject):
             return ""
 
     def parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What CI says of a commit."""
+        """Return what CI says of a commit, as parts."""
         return ci.read_parts(self, head, ci.find_request(self, head, purpose), purpose)
 
 

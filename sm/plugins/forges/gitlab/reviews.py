@@ -30,12 +30,12 @@ TOLD = {
     "unapproved this merge request": ReviewState.COMMENTED,
     "requested changes": ReviewState.CHANGES_REQUESTED,
 }
-"""How GitLab's own notes about a verdict begin."""
+"""Beginnings of GitLab's own notes about a verdict."""
 WANTS_CHANGES = "requested_changes"
 
 
 class Verdict(Struct, frozen=True):
-    """What a person said of the whole, as GitLab's note `id` tells; 0 if there is none."""
+    """A person's word on the whole, as GitLab's note `id` tells; 0 if there is none."""
 
     state: ReviewState
     at: float = 0.0
@@ -43,7 +43,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Material(Struct, frozen=True):
-    """What reviews are made of."""
+    """Answers that reviews are made of."""
 
     approvals: Approvals
     reviewers: Sequence[Reviewer]
@@ -91,7 +91,7 @@ def list_standing(material: Material) -> dict[str, Verdict]:
 
 
 def _list_told(threads: Iterable[Thread]) -> dict[str, list[Verdict]]:
-    """What GitLab's own notes tell of each person's verdicts, oldest first."""
+    """List each person's verdicts as GitLab's own notes tell them, oldest first."""
     found: dict[str, list[Verdict]] = {}
     notes = (note for thread in threads for note in thread.notes if note.system)
     for note in sorted(notes, key=lambda note: note.id):

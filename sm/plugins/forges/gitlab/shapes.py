@@ -1,4 +1,4 @@
-"""What GitLab's REST interface (version 4) answers, as far as it is read.
+"""Answers of GitLab's REST interface (version 4), as far as they are read.
 
 Its numbers are called `iid`: issues have their own, and merge requests have theirs.
 """
@@ -32,7 +32,7 @@ class IssueJson(Struct, frozen=True):
 
 
 class Position(Struct, frozen=True):
-    """Where in a diff a remark is: `new_line` is null for a line that was removed."""
+    """The place of a remark in a diff: `new_line` is null for a line that was removed."""
 
     new_path: str | None = None
     old_path: str | None = None
@@ -166,7 +166,7 @@ class Reviewer(Struct, frozen=True):
 
 
 class Version(Struct, frozen=True):
-    """What a merge request was after a push."""
+    """The state of a merge request after a push."""
 
     head_commit_sha: Sha
     created_at: str
@@ -218,7 +218,7 @@ class BranchJson(Struct, frozen=True):
 
 
 class Diff(Struct, frozen=True):
-    """How one file changes."""
+    """The change of one file."""
 
     new_path: str
     old_path: str = ""
@@ -228,13 +228,13 @@ class Diff(Struct, frozen=True):
 
 
 class ComparisonJson(Struct, frozen=True):
-    """What one commit has that another lacks."""
+    """A comparison of two commits: what one has and the other lacks."""
 
     commits: list[CommitJson] = []
     diffs: list[Diff] = []
 
 
 class TokenJson(Struct, frozen=True):
-    """What is known of the token itself."""
+    """Facts about the token itself."""
 
     scopes: list[str] = []

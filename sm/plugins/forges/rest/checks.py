@@ -1,4 +1,4 @@
-"""What CI says of a commit, and what the forge asks for before a merge into a branch."""
+"""Checks of a commit, and what the forge asks for before a merge into a branch."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 LOGS = 3
 """Failed jobs whose logs are read."""
 LOG_S = 600.0
-"""So long after a failure a forge that does not give its log is asked again."""
+"""Time after a failure in which a forge that does not give its log is asked again, in seconds."""
 
 
 class Checks(ABC, Generic[R]):
     """The checks of a repository."""
 
     def __init__(self, site: Site[R], woodpecker: Woodpecker | None = None) -> None:
-        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         self.site, self.woodpecker = site, woodpecker
 
     @property
     def reader(self) -> R:
-        """What reads the repository."""
+        """The reader of the repository."""
         return self.site.reader
 
     def rules(self, base: str, *, anew: bool = False) -> BranchRules:
-        """What the forge asks for before a merge into `base`: as it was read last, or `anew`."""
+        """Return what the forge asks for before a merge into `base`: as read last, or `anew`."""
         kept = self.site.files.read_rules()
         known = kept.find(base)
         if known is not None and not anew:
@@ -58,7 +58,7 @@ class Checks(ABC, Generic[R]):
         return self._add_strict(kept.find(base) or BranchRules(), base)
 
     def _add_strict(self, rules: BranchRules, base: str) -> BranchRules:
-        """With what a refusal has told, where the forge does not tell it before.
+        """Add what a refusal has told, where the forge does not tell it before.
 
         What is only fast-forwarded must have all of its base, whatever the rules.
         """
@@ -71,7 +71,7 @@ class Checks(ABC, Generic[R]):
         return cache(lambda base: self.rules(base, anew=anew))
 
     def read(self, head: str, base: str = "") -> Check:
-        """What CI says of a commit that is to be merged into `base`, with the failing log."""
+        """Return what CI says of a commit that is to be merged into `base`, with its log."""
         required = self.rules(base or self.site.settings.base).checks
         parts = self._parts(head)
         found = self._combine(parts, head, required)
@@ -89,12 +89,12 @@ class Checks(ABC, Generic[R]):
         )
 
     def read_short(self, head: str, base: str) -> Check:
-        """What CI says of `head`, without a log."""
+        """Return what CI says of `head`, without a log."""
         required = self.rules(base).checks
         return self._combine(self._parts(head), head, required)
 
     def _parts(self, head: str) -> list[Part]:
-        """What all programs say of a commit."""
+        """Return what all programs say of a commit."""
         found = self.reader.parts(head)
         if found or self.woodpecker is None:
             return found
@@ -121,7 +121,7 @@ class Checks(ABC, Generic[R]):
         return combine(parts, head, expected=self.site.settings.has_ci, required=required)
 
     def _report(self, part: Part, head: str) -> Report:
-        """What is known of a failed part. A log that is not to be had hides nothing else."""
+        """Report on a failed part. A log that is not to be had hides nothing else."""
         known, lost = Report(), ""
         try:
             if self.woodpecker and self.woodpecker.find_pipeline(part):
@@ -143,7 +143,7 @@ class Checks(ABC, Generic[R]):
 
     @abstractmethod
     def read_report(self, part: Part, head: str) -> Report:
-        """What is known of one failed part of the commit `head`, with its whole log."""
+        """Report on one failed part of the commit `head`, with its whole log."""
 
     def rerun(self, head: str) -> None:
         """Have CI run on a commit again: Woodpecker, if that has run on it, else the forge's own.
@@ -170,7 +170,7 @@ def is_bare(pull: PullRequest) -> bool:
 
 
 def _join(parts: list[Part], texts: list[str]) -> str:
-    """What the failed parts say, each under its name if there are several."""
+    """Join what the failed parts say, each under its name if there are several."""
     if len(parts) == 1:
         return texts[0]
     named = zip(parts, texts, strict=True)

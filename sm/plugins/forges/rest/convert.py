@@ -80,7 +80,7 @@ UNAPPROVED = ("pending", "Pipeline is pending approval")
 """The status that Woodpecker writes of a pipeline which a person has to approve: `getStatus` in
 `server/forge/gitea/gitea.go`, `server/forge/common/status.go`; asked of 3.17 beside both forges."""
 HUNK_LINES, HUNK_WIDTH = 8, 300
-"""Of the diff above a remark that are shown: lines, and characters of each."""
+"""Lines of the diff above a remark that are shown, and characters of each."""
 
 
 def read_login(user: User | None) -> str:
@@ -116,7 +116,7 @@ def make_issue(
 
 
 def _tell_blockers(told: BlockersShape | None) -> str:
-    """How many issues an issue of GitHub waits for, in words; '' for none."""
+    """Say how many issues an issue of GitHub waits for, in words; '' for none."""
     if told is None or not told.blocked_by:
         return ""
     return "another issue" if told.blocked_by == 1 else f"{told.blocked_by} other issues"

@@ -55,7 +55,7 @@ def make_woodpecker(settings: RemoteSettings) -> Woodpecker | None:
 def make_settings(
     project: ProjectSettings, settings: RemoteSettings, state: Path | None
 ) -> RestSettings:
-    """What the forge has to know of `project`."""
+    """Make the settings that the forge has to know of `project`."""
     labels = project.labels
     return RestSettings(
         kind=settings.kind,
@@ -125,7 +125,7 @@ def find_rest_problems(
 
 
 def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
-    """What keeps git from getting the token that the configuration gives it."""
+    """Yield what keeps git from getting the token that the configuration gives it."""
     settings = project.forge
     assert isinstance(settings, RemoteSettings)
     if settings.git_access == "own":
@@ -160,7 +160,7 @@ def _ask(forge: RestForge[Reader]) -> Iterator[str]:
 
 
 def _find_merge_problems(forge: RestForge[Reader]) -> Iterator[str]:
-    """What keeps the forge from merging as it is configured."""
+    """Yield what keeps the forge from merging as it is configured."""
     settings, rules = forge.site.settings, forge.checks.rules(forge.site.settings.base, anew=True)
     method, base = settings.merge_method, settings.base
     allowed = forge.reader.repository_shape(CHECK).methods.intersection(rules.methods)
@@ -181,7 +181,7 @@ def leads_to(url: str, repository: str) -> bool:
 
 
 def _find_reviewer_problems(forge: RestForge[Reader], project: ProjectSettings) -> Iterator[str]:
-    """What keeps a person's reviews from being taken, if they are to be written by sm."""
+    """Yield what keeps a person's reviews from being taken, if they are to be written by sm."""
     reviewer = project.forge.reviewer
     if reviewer is None or reviewer is project.forge:
         return

@@ -1,4 +1,4 @@
-"""What is known of a failed job of CI: its log, the step that failed, and who is to blame. Pure."""
+"""Report on a failed job of CI: its log, the step that failed, and who is to blame. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sm.base.text import strip_ansi
 from sm.plugins.forges.rest.shapes import Job
 
 BYTES = 1024 * 1024
-"""Of a log, its end: what a job says last is next to its failure."""
+"""Bytes of the end of a log that are read: what a job says last is next to its failure."""
 STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ", re.MULTILINE)
-"""What GitHub and Forgejo put before each line."""
+"""Stamp that GitHub and Forgejo put before each line."""
 SECTION = re.compile(rb"section_(?:start|end):[0-9]{1,12}:[^\r\n]{1,500}?\r(?:\x1b\[0K)?")
-"""What begins and ends a part that the page can fold."""
+"""Beginning or end of a part that GitLab's page can fold."""
 CONTINUED = re.compile(rb"\n[0-9T:.-]{20,30}Z [0-9a-f]{2}[EO]\+")
 GITLAB_STAMP = re.compile(rb"^[0-9T:.-]{20,30}Z [0-9a-f]{2}[EO] ", re.MULTILINE)
-"""What newer runners put before each line: the time, and whether it goes on the last one."""
+"""Stamp of GitLab's newer runners before each line: the time, and whether it goes on the last."""
 ERROR = "##[error]"
 AFTER = 3
 """Lines that are shown after the last error: behind it come other steps, which clean up."""
@@ -33,11 +33,11 @@ LOST = (
     "no enabled runners online",
     "hosted runner encountered an error",
 )
-"""What GitHub notes of a job whose runner is to blame: of that a project has nothing to set."""
+"""GitHub's notes on a job whose runner is to blame: a project has nothing to set there."""
 
 
 class Report(Struct, frozen=True):
-    """What one failed part of CI says: the `step` in it that failed, and its whole `log`.
+    """A report on one failed part of CI: the `step` in it that failed, and its whole `log`.
 
     `outage` says why the part has failed without having tested anything. `read_log` asks for a log,
     and what it returns takes the place of `log`.

@@ -1,4 +1,4 @@
-"""What forges with a REST interface like GitHub's have in common; each adds what is its own."""
+"""A forge with a REST interface like GitHub's; each kind adds what is its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sm.plugins.forges.rest.state import KeptAccount
 from sm.plugins.forges.web.limits import CORE, find_pause
 
 PROBLEMS = 100
-"""Of an observation that are told."""
+"""Most problems of an observation that are told."""
 
 
 class Observer(Protocol):
@@ -33,7 +33,7 @@ class Observer(Protocol):
         ...
 
     def go_on(self, since: Batch, *, is_written: bool) -> Batch:
-        """What has changed since, and the rest as it was; `is_written`: by `sm` itself, too."""
+        """Return what has changed, and the rest as it was; `is_written`: by `sm` itself, too."""
         ...
 
 
@@ -46,12 +46,12 @@ class RestForge(ABC, Generic[R]):
     def __init__(
         self, site: Site[R], issues: Issues[R], pulls: Pulls[R], checks: Checks[R]
     ) -> None:
-        """Nothing is asked yet; the parts are all of `site`."""
+        """Ask nothing yet; the parts are all of `site`."""
         self.site, self.issues, self.pulls, self.checks = site, issues, pulls, checks
 
     @property
     def reader(self) -> R:
-        """What reads the repository."""
+        """The reader of the repository."""
         return self.site.reader
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
@@ -80,7 +80,7 @@ class RestForge(ABC, Generic[R]):
 
     @abstractmethod
     def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository; with `anew` the rules are read as well."""
+        """Return what makes one observation of the repository; `anew`: also of the rules."""
 
     def is_stale(self, since: Batch) -> bool:
         """Whether something was written through `sm` on this machine since."""
@@ -91,7 +91,7 @@ class RestForge(ABC, Generic[R]):
         return (self.site.files.sign,) if self.site.files.sign else ()
 
     def pause_s(self, sharers: int = 1) -> float:
-        """How far apart observations of `sharers` must be for the limits to last until reset."""
+        """Return the pause between observations of `sharers` that lets the limits last."""
         import time
 
         book = self.site.web.ledger.read()
@@ -102,7 +102,7 @@ class RestForge(ABC, Generic[R]):
         return pause if pause and self.site.web.is_limited_by(book) else 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
-        """Those of `authors` who may push to the repository."""
+        """Return those of `authors` who may push to the repository."""
         return people.find_writers(self.reader, authors)
 
     def find_account(self) -> str:

@@ -26,12 +26,12 @@ class Issues(Generic[R]):
     """
 
     def __init__(self, site: Site[R]) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         self.site = site
 
     @property
     def reader(self) -> R:
-        """What reads the repository."""
+        """The reader of the repository."""
         return self.site.reader
 
     def find(

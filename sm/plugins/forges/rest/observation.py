@@ -29,7 +29,7 @@ class Dated(Protocol):
 
     @property
     def updated_at(self) -> str:
-        """When it was changed last."""
+        """The time of the last change."""
         ...
 
 
@@ -63,7 +63,7 @@ R = TypeVar("R", bound=Reader)
 OVERLAP_S = 5.0
 """Lists may show a change some seconds late, so that much is read again."""
 RECENT_S = 30 * 86400.0
-"""How long ago a closed issue or pull request was changed that is still read."""
+"""Age of the last change of a closed issue or pull request that is still read, in seconds."""
 DISCUSSED = 200
 """Issues whose comments are read when all is read anew: those changed last."""
 
@@ -79,7 +79,7 @@ def recall_comments(
 
 
 class Found(Struct, frozen=True):
-    """What was read, by number."""
+    """Issues and pull requests that were read, by number, and people."""
 
     issues: Mapping[int, Issue]
     pulls: Mapping[int, PullRequest]
@@ -90,7 +90,7 @@ class ListObserver(Generic[R]):
     """Makes one observation of `reader`'s repository."""
 
     def __init__(self, reader: R, settings: RestSettings) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         self._reader, self._settings = reader, settings
         self._problems: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Who may push to the repository, as the forge says. Only their words count, if none are named.
+"""People who may push to the repository, by the forge. Only their words count, if none are named.
 
 An observation asks for those who are new in it; who was found before comes with the last one.
 """
@@ -36,7 +36,7 @@ def list_writers(reader: Reader) -> frozenset[str] | None:
 
 
 def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
-    """Those of `authors` who may push."""
+    """Return those of `authors` who may push."""
     wanted = {author for author in authors if author and author != GHOST}
     if len(wanted) > ASKED and (everyone := list_writers(reader)) is not None:
         return frozenset(wanted & everyone)
@@ -57,14 +57,14 @@ def may_push(reader: Reader, author: str) -> bool:
 
 
 class People(Struct, frozen=True):
-    """Who is known to be able to push, and who is known not to be."""
+    """People who are known to be able to push, and who are known not to be."""
 
     writers: Collection[str] = ()
     strangers: Collection[str] = ()
 
 
 def recall_people(since: Batch) -> People:
-    """Who is known from the last observation."""
+    """Return the people who are known from the last observation."""
     strangers = since.validators.get(STRANGERS, "").split("\n")
     return People(set(since.writers), set(filter(None, strangers)))
 
@@ -75,7 +75,7 @@ def keep_people(known: People, authors: Collection[str]) -> dict[str, str]:
 
 
 def list_people(reader: Reader, settings: RestSettings, authors: Collection[str]) -> People:
-    """Who may push and who may not, of all who have said something, if there is a list."""
+    """List who may push and who may not, of all who have said something, if there is a list."""
     everyone = None if settings.trusted else list_writers(reader)
     return People() if everyone is None else People(everyone, set(authors) - everyone)
 
@@ -87,7 +87,7 @@ def find_people(
     known: People,
     problems: list[str],
 ) -> People:
-    """The same, with those asked for who are new; what is in the way is added to `problems`."""
+    """Return the known people and new ones, who are asked for; problems are added to `problems`."""
     new = set(authors) - set(known.writers) - set(known.strangers) - {GHOST}
     if settings.trusted or not new:
         return known

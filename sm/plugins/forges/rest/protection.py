@@ -26,7 +26,7 @@ class BranchRules(Struct, frozen=True):
     last_push: bool = False
     """One who has not pushed the last commit must agree."""
     methods: tuple[str, ...] = METHODS
-    """How it may be merged into."""
+    """Methods by which it may be merged into."""
     strict: bool = False
     """Only what has all commits of the branch is merged into it."""
     may_merge: bool = True
@@ -47,7 +47,7 @@ class BranchRules(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """What one address has said of the rules, with the validator, which is of that token alone."""
+    """Rules as one address has told them, with the validator, which is of that token alone."""
 
     rules: BranchRules = BranchRules()
     etag: str = ""
@@ -69,7 +69,7 @@ class KeptRules(Struct, frozen=True):
         return found
 
     def put(self, branch: str, sources: dict[str, Source]) -> KeptRules:
-        """With the rules of one more branch."""
+        """Return it with the rules of one more branch."""
         return structs.replace(self, branches={**self.branches, branch: sources})
 
 

@@ -48,9 +48,9 @@ PASSING = (
     "cannot lock ref",  # Forgejo 12.0.0-dev, of two merges at once: asked of it
     "already in progress",  # GitHub: "Merge already in progress"
 )
-"""What forges say of a merge that is refused only now: others merge, or it is still finding out."""
+"""Words for a merge that is refused only now: others merge, or the forge is still finding out."""
 BEHIND = "behind the base branch"
-"""What Gitea 1.26.0-dev and Forgejo 12.0.0-dev say where a branch must have all of its base."""
+"""Words of Gitea 1.26.0-dev and Forgejo 12.0.0-dev where a branch must have all of its base."""
 
 
 class Pulls(ABC, Generic[R]):
@@ -61,12 +61,12 @@ class Pulls(ABC, Generic[R]):
     """
 
     def __init__(self, site: Site[R], checks: Checks[R]) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         self.site, self.checks = site, checks
 
     @property
     def reader(self) -> R:
-        """What reads the repository."""
+        """The reader of the repository."""
         return self.site.reader
 
     def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
@@ -135,19 +135,19 @@ class Pulls(ABC, Generic[R]):
         return make_pull(self.reader.pull_shape(number)).head
 
     def count_commits(self, number: int, since: str) -> int:
-        """How many commits a pull request has that the commit `since` lacks."""
+        """Count the commits of a pull request that the commit `since` lacks."""
         head = self.read_head(number)
         return self.reader.compare(since, head, f"commit '{since}'").total_commits
 
     def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
-        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
+        """Return what a pull request changes as `git diff` does; with `stat` as `--stat` does."""
         if stat:
             return show_stat(list_files(self.reader, number)).encode()[:limit]
         return self.read_diff(number)[:limit]
 
     @abstractmethod
     def read_diff(self, number: int) -> bytes:
-        """What a pull request changes, as a patch."""
+        """Return what a pull request changes, as a patch."""
 
     def list_files(self, number: int, head: str = "") -> list[str]:
         """The files that a pull request changes up to `head`, by default its last commit."""
@@ -304,7 +304,7 @@ def list_files_at(reader: Reader, pull: PullRequest, head: str) -> list[str]:
 
 
 def show_stat(files: Iterable[File]) -> str:
-    """How much changes in each file, as `git diff --stat` shows it."""
+    """Show how much changes in each file, as `git diff --stat` does."""
     lines = [
         f" {file.filename} | {file.additions + file.deletions} "
         f"{'+' * min(file.additions, 40)}{'-' * min(file.deletions, 40)}"

@@ -56,9 +56,9 @@ OBSERVE = "observe"
 READ = "read"
 """The purpose of a request that is for a text or a single thing."""
 WRITE, COMMENT = "write", "comment"
-"""Those of requests that change something."""
+"""Purposes of requests that change something."""
 TRUST = "trust"
-"""That of a request for people."""
+"""Purpose of a request for people."""
 STATES = {None: "all", IssueState.OPEN: "open", IssueState.CLOSED: "closed"}
 WRITERS = ("admin", "write", "owner", "maintain")
 """The words for those who may push."""
@@ -78,7 +78,7 @@ class Reader:
 
     @cached_property
     def account(self) -> str:
-        """Who we are: what this account has written may bear our marks."""
+        """Our account: what it has written may bear our marks."""
         return read_login(self.web.get("/user", READ).read(User))
 
     def repository_shape(self, purpose: str, ident: int = 0) -> Repository:
@@ -157,7 +157,7 @@ class Reader:
     size_key: ClassVar[str] = "per_page"
     """The parameter for the entries of a page."""
     page_size: ClassVar[int] = PAGE
-    """How many a page has, if there are as many."""
+    """Entries of a full page."""
     apart: ClassVar[frozenset[type]] = frozenset(
         {IssueShape, PullShape, CommentShape, InlineShape, Label, File, User}
     )
@@ -168,7 +168,7 @@ class Reader:
         self._passed_over += reasons
 
     def read_each(self, numbers: Iterable[int], read: Callable[[int], R]) -> dict[int, R]:
-        """What `read` returns for each number, without those that are gone.
+        """Return what `read` returns for each number, without those that are gone.
 
         One of which it cannot read all is passed over.
         """
@@ -186,12 +186,12 @@ class Reader:
         return found
 
     def take_passed_over(self) -> list[str]:
-        """What was passed over since this was asked last."""
+        """Return what was passed over since this was asked last."""
         found, self._passed_over = self._passed_over, []
         return found
 
     oldest_first: ClassVar[Params] = {"sort": "created", "direction": "asc"}
-    """How a list is asked for in the order of its numbers."""
+    """Parameters for a list in the order of its numbers."""
     lists_writers: ClassVar[bool] = True
     """Whether the forge can list those who may push, and no others."""
 
@@ -200,11 +200,11 @@ class Reader:
         return self.entries("/labels", Label)
 
     def label_ref(self, label: str) -> str | int:
-        """What stands for a label in a request: here its name."""
+        """Return what stands for a label in a request: here its name."""
         return label
 
     colour: ClassVar[str] = "8c8c8c"
-    """Of a label that is made, as the forge writes it."""
+    """Colour of a label that is made, as the forge writes it."""
 
     def make_label(self, name: str) -> Label:
         """Make a label."""
@@ -254,7 +254,7 @@ class Reader:
         self.web.write("DELETE", f"{self.at}/issues/{number}/labels/{ref}", WRITE, accept=(404,))
 
     def comments_path(self, number: int, *, on_pull: bool) -> str:
-        """Where the comments are. Here pull requests and issues have the same numbers."""
+        """Return where the comments are. Here pull requests and issues have the same numbers."""
         return f"{self.at}/issues/{number}/comments"
 
     def spell(self, label: str) -> str:
@@ -297,7 +297,7 @@ class Reader:
         return self.ask(f"/pulls/{number}", PullShape, f"pull request {number}")
 
     def settled_shape(self, number: int) -> PullShape:
-        """The same; a forge that takes a while to find out about a conflict is given it."""
+        """Return a pull request once the forge had time to find out about a conflict."""
         return self.pull_shape(number)
 
     def pull_shapes(self, asked: Params, purpose: str = READ) -> Iterator[PullShape]:
@@ -330,7 +330,7 @@ class Reader:
         return self.web.write("PATCH", f"{self.at}/pulls/{number}", WRITE, data).read(PullShape)
 
     def compare(self, base: str, head: str, what: str) -> Comparison:
-        """What `head` has that `base` lacks."""
+        """Return what `head` has that `base` lacks."""
         names = "...".join(quote(name, safe="") for name in (base, head))
         return self.ask(f"/compare/{names}", Comparison, what)
 
@@ -364,7 +364,7 @@ class Reader:
     # Branches and checks
 
     def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
-        """Where the rules of a branch are, and how to read them: its protection, and rulesets."""
+        """Return where a branch has its rules, and how to read them: protection, and rulesets."""
         name = quote(branch, safe="/")
         return {
             f"{self.at}/branches/{name}": _read_protection,
@@ -380,20 +380,20 @@ class Reader:
         return found.commit.sha or found.commit.id
 
     def parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What every status and check run says of a commit."""
+        """Return what every status and check run says of a commit."""
         return [*self.status_parts(head, purpose), *self.run_parts(head, purpose)]
 
     def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the statuses say."""
+        """Return the statuses of a commit as parts."""
         return []
 
     def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
-        """What the check runs say."""
+        """Return the check runs of a commit as parts."""
         return []
 
 
 def _read_methods(kind: str, asked: RuleParameters) -> tuple[str, ...]:
-    """How a rule of GitHub's lets the branch be merged into."""
+    """Read how a rule of GitHub's lets the branch be merged into."""
     if kind == "required_linear_history":
         return ("squash", "rebase")
     allowed = asked.allowed_merge_methods
@@ -401,7 +401,7 @@ def _read_methods(kind: str, asked: RuleParameters) -> tuple[str, ...]:
 
 
 def _read_protection(answer: Answer) -> BranchRules:
-    """What the protection of a branch requires of checks; it tells the rest to administrators."""
+    """Read the checks that a branch's protection requires; it tells administrators the rest."""
     found = answer.read(Branch).protection
     required = found.required_status_checks if found else None
     if required is None:
@@ -411,7 +411,7 @@ def _read_protection(answer: Answer) -> BranchRules:
 
 
 def _read_rulesets(answer: Answer) -> BranchRules:
-    """What all rulesets together ask for."""
+    """Read what all rulesets together ask for."""
     found = BranchRules()
     for rule in answer.read_page(Rule).found:
         asked = rule.parameters or RuleParameters()

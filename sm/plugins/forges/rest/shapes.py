@@ -1,4 +1,4 @@
-"""What GitHub's REST interface answers, as far as it is read. Forgejo and Gitea answer alike."""
+"""Answers of GitHub's REST interface, as far as they are read. Forgejo and Gitea answer alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Sha = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})?\Z")]
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 REBASE_MERGE, FAST_FORWARD = "rebase-merge", "fast-forward-only"
 METHODS = (MERGE, SQUASH, REBASE, REBASE_MERGE, FAST_FORWARD)
-"""How forges merge; the last two are of Forgejo and Gitea alone (`models/repo/git.go`)."""
+"""Merge methods of forges; the last two are of Forgejo and Gitea alone (`models/repo/git.go`)."""
 
 
 class User(Struct, frozen=True):
@@ -35,13 +35,13 @@ class Label(Struct, frozen=True):
 
 
 class PullLink(Struct, frozen=True):
-    """What an entry of a list of issues has if it is a pull request."""
+    """The mark of a pull request in a list of issues."""
 
     merged_at: str | None = None
 
 
 class BlockersShape(Struct, frozen=True):
-    """How many open issues an issue of GitHub is blocked by."""
+    """The number of open issues that block an issue of GitHub."""
 
     blocked_by: Whole = 0
 
@@ -65,7 +65,7 @@ class IssueShape(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """When an entry of a list was changed last."""
+    """The last change of an entry of a list."""
 
     updated_at: str
 
@@ -101,7 +101,7 @@ class Repository(Struct, frozen=True):
 
     @property
     def methods(self) -> frozenset[str]:
-        """How it may be merged into; what is not told is taken for allowed.
+        """Methods by which it may be merged into; what is not told is taken for allowed.
 
         But for the last two, if any of it is told: then the server does not have them.
         """
@@ -184,7 +184,7 @@ class InlineShape(Struct, frozen=True):
 
 
 class TimelineShape(Struct, frozen=True):
-    """What happened to a pull request of Forgejo or Gitea; `review_id` is 0 if it is no review."""
+    """An event of a pull request of Forgejo or Gitea; `review_id` is 0 if it is no review."""
 
     type: str | None = ""
     body: str | None = None
@@ -250,7 +250,7 @@ class File(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What one commit has that another lacks."""
+    """A comparison of two commits: what one has and the other lacks."""
 
     files: list[File] | None = None
     total_commits: Whole = 0
@@ -270,7 +270,7 @@ class RequiredChecks(Struct, frozen=True):
 
 
 class Protection(Struct, frozen=True):
-    """How a branch of GitHub is protected, as far as all may know."""
+    """The protection of a branch of GitHub, as far as all may know."""
 
     required_status_checks: RequiredChecks | None = None
 
@@ -288,7 +288,7 @@ class Branch(Struct, frozen=True):
 
 
 class RuleParameters(Struct, frozen=True):
-    """What a rule of a ruleset asks for; each kind of rule has its own."""
+    """Parameters of a rule of a ruleset; each kind of rule has its own."""
 
     required_status_checks: list[RequiredCheck] = []
     required_approving_review_count: Whole = 0
@@ -313,12 +313,12 @@ class Commit(Struct, frozen=True):
 
 
 class Merged(Struct, frozen=True):
-    """What became of a merge."""
+    """The outcome of a merge."""
 
     sha: str | None = None
 
 
 class Permission(Struct, frozen=True):
-    """What an account may do with the repository."""
+    """The right of an account to the repository."""
 
     permission: str = ""

@@ -34,9 +34,9 @@ class RestSettings(Struct, frozen=True):
     reserve: int = 500
     labels: tuple[str, ...] = ()
     base: str = "main"
-    """What work is merged into."""
+    """Branch that work is merged into."""
     git_access: str = "own"
-    """Who gets the token for git: see the configuration."""
+    """Users of the token for git: see the configuration."""
 
     def is_ready(self, issue: Issue) -> bool:
         """Whether the issue is in the backlog, and nobody is at it."""
@@ -55,7 +55,7 @@ class Site(Generic[R]):
     def __init__(
         self, web: Client, settings: RestSettings, make_reader: Callable[[Client, str], R]
     ) -> None:
-        """Nothing is asked yet; `make_reader` gives what reads the repository of a name."""
+        """Ask nothing yet; `make_reader` gives what reads the repository of a name."""
         self.web, self.settings, self._make_reader = web, settings, make_reader
         self.files = StateFiles(settings.state)
 
@@ -89,7 +89,7 @@ class Site(Generic[R]):
         return redact(text, [self.web.token.secret]) if text else text
 
     def write(self, act: Callable[[], T]) -> T:
-        """What `act` returns. Even if it fails, the last observation is stale from now on."""
+        """Return what `act` does. Even if it fails, the last observation is stale from now on."""
         try:
             return act()
         finally:

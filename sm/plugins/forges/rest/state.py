@@ -1,4 +1,4 @@
-"""What is kept of a forge elsewhere beside its observations: its id, a sign, rules, logs.
+"""Files that are kept of a forge elsewhere beside its observations: its id, a sign, rules, logs.
 
 All can be lost: then the repository is looked up by its configured name, and all is read anew.
 """
@@ -20,7 +20,7 @@ from sm.store.paths import EntryKind, Folder, ProjectDir, StateEntry
 from sm.store.repair import repair_folder
 
 STRICT_S = 86400.0
-"""How long after such a refusal a branch is taken to be strict, in seconds."""
+"""Time that a branch is taken to be strict after a refusal, in seconds."""
 LOGS = 20
 """Logs that are kept: those written last."""
 
@@ -63,14 +63,14 @@ class Known(Struct, frozen=True):
 
 
 class KeptAccount(Struct, frozen=True):
-    """Whose token that of this `fingerprint` is."""
+    """The account that the token of this `fingerprint` belongs to."""
 
     fingerprint: str
     name: str
 
 
 class StrictBranches(Struct, frozen=True):
-    """When a forge has last refused to merge into each branch what was behind it."""
+    """Times at which a forge has last refused to merge into each branch what was behind it."""
 
     refused: dict[str, float] = {}
 
@@ -118,12 +118,12 @@ class StateFiles:
         return found if found and found.configured == configured else None
 
     def present_name(self, configured: str) -> str:
-        """What the repository is called now, as far as it is known."""
+        """Return the present name of the repository, as far as it is known."""
         found = self.read_known(configured)
         return found.name if found else configured
 
     def read_account(self) -> KeptAccount | None:
-        """Whose token was used last."""
+        """Return the account whose token was used last."""
         return read_rebuildable(self._files.account, KeptAccount) if self._files else None
 
     def keep_account(self, account: KeptAccount) -> None:

@@ -1,4 +1,4 @@
-"""What all that CI says of one commit comes to. Pure.
+"""Combined status of a commit, of all that CI says of it. Pure.
 
 A commit has statuses and check runs, of several programs. It has failed if one of them has; else it
 is being checked while one of them has no result; it has passed once every one has passed. If the
@@ -43,7 +43,7 @@ def expand(pattern: str) -> tuple[str, ...]:
 
 
 def _read(text: str, ends: str) -> tuple[list[str], str]:
-    """What `text` stands for up to one of `ends`, and the rest from there."""
+    """Return what `text` stands for up to one of `ends`, and the rest from there."""
     found = [""]
     while text and text[0] not in ends:
         choices, text = _read_one(text)
@@ -52,7 +52,7 @@ def _read(text: str, ends: str) -> tuple[list[str], str]:
 
 
 def _read_one(text: str) -> tuple[list[str], str]:
-    """What the first character begins, each way to read it, and the rest."""
+    """Return what the first character begins, each way to read it, and the rest."""
     first, rest = text[0], text[1:]
     if first == "{":
         return _read_alternatives(rest)
@@ -88,7 +88,7 @@ BROKEN = frozenset({"cancelled", "stale", "killed"})
 """CI itself has ended it, so it says nothing of the commit. Any other word means: not yet."""
 BAD = (CheckState.FAILURE, CheckState.BROKEN)
 NAMED = 5
-"""How many parts are named that have failed, or have not begun."""
+"""Most parts that are named as failed, or as not begun."""
 
 
 class Part(Struct, frozen=True):
@@ -108,7 +108,7 @@ class Part(Struct, frozen=True):
 
     @property
     def state(self) -> CheckState:
-        """What the word means."""
+        """The state that the word means."""
         if self.word in PASSED:
             return CheckState.SUCCESS
         if self.word in FAILED:
@@ -119,7 +119,7 @@ class Part(Struct, frozen=True):
 def combine(
     parts: Iterable[Part], head: str, *, expected: bool, required: Collection[str] = ()
 ) -> Check:
-    """What the parts say of the commit `head`; without any it is PENDING if CI is `expected`.
+    """Combine what the parts say of the commit `head`; without any it is PENDING if `expected`.
 
     `required` are the names of the parts that decide, as the forge has them: see `patterns`.
     """
@@ -172,12 +172,12 @@ def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
 
 
 def find_missing(parts: Collection[Part], required: Collection[str]) -> tuple[str, ...]:
-    """What is required and has not begun."""
+    """Return the required parts that have not begun."""
     return tuple(name for name in required if not any(matches(part.name, name) for part in parts))
 
 
 def _latest(parts: Iterable[Part]) -> dict[str, Part]:
-    """Of each key the last one: a part that was run again has only its new result."""
+    """Keep the last part of each key: one that was run again has only its new result."""
     found: dict[str, Part] = {}
     for part in sorted(parts, key=lambda part: (part.at, part.id)):
         found[part.key or part.name] = part

@@ -54,14 +54,14 @@ class Workflow(Struct, frozen=True):
 
 
 class Mistake(Struct, frozen=True):
-    """What is wrong with the configuration of a pipeline."""
+    """A fault in the configuration of a pipeline."""
 
     message: str = ""
     is_warning: bool = False
 
 
 class Pipeline(Struct, frozen=True):
-    """All that has run for one push."""
+    """The run of all workflows for one push."""
 
     number: int
     errors: list[Mistake] | None = None
@@ -85,13 +85,13 @@ PURPOSE = "woodpecker"
 PIPELINE = re.compile(r"/repos/[0-9]{1,18}/pipeline/([0-9]{1,18})(?:/([0-9]{1,9}))?(?:/|$)")
 """The page of a pipeline, or of a workflow in it: `server/forge/common/status.go`."""
 AXIS = re.compile(r"/[0-9]{1,9}\Z")
-"""What the context of a status ends in, behind the workflow, if that has a matrix."""
+"""End of the context of a status, behind the workflow, if that has a matrix."""
 NAME, ERROR = "woodpecker", "error"
 LISTED = 50
 FAILED = ("failure", "error", "killed")
 CLONE = "clone"
 LATE_S = 30.0
-"""So long a log may come after its failure: it was 0.8, 1.8 and 3.2 s with Woodpecker 3.17. Until
+"""Time between a failure and its log, in seconds: 0.8, 1.8 and 3.2 with Woodpecker 3.17. Until
 then its answer is `null`, as for a step that has none."""
 STEPS = 3
 """Failed steps whose logs are read."""
@@ -102,7 +102,7 @@ class Woodpecker:
     """The pipelines of one repository."""
 
     def __init__(self, web: Client, repository: str) -> None:
-        """Nothing is asked yet; `repository` is its full name, as on the forge."""
+        """Ask nothing yet; `repository` is its full name, as on the forge."""
         self._web, self._repository = web, repository
 
     @cached_property
@@ -138,7 +138,7 @@ class Woodpecker:
         }
 
     def read_report(self, part: Part) -> Report:
-        """What failed in the pipeline of a status: the steps by name, with their logs."""
+        """Report on what failed in the pipeline of a status: the steps by name, with their logs."""
         number = self.find_pipeline(part)
         pipeline = self._get(f"{self._at}/pipelines/{number}", Pipeline)
         flows = _of_part(pipeline.workflows or [], part)

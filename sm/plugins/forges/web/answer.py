@@ -48,7 +48,7 @@ def has_next(headers: Mapping[str, str]) -> bool:
 
 
 class Answer(Struct, frozen=True):
-    """What came back. The names of `headers` are in small letters."""
+    """A forge's answer. The names of `headers` are in small letters."""
 
     status: int
     headers: Mapping[str, str]
@@ -102,7 +102,7 @@ class Answer(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """What the forge says of a refusal, in one line."""
+        """The forge's words for a refusal, in one line."""
         try:
             found = decode(self.body, Said)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -125,7 +125,7 @@ def _is_whole(body: bytes) -> bool:
 
 
 class _Numbered(Struct, frozen=True):
-    """As much of an entry as a person needs to find it; GitLab's number is `iid`."""
+    """The number of an entry, by which a person finds it; GitLab's is `iid`."""
 
     number: object = None
     iid: object = None
@@ -156,7 +156,7 @@ def _name_entry(data: Raw) -> str:
 
 
 def _phrase(said: object) -> str:
-    """What is said of a whole, or of several fields."""
+    """Write what is said of a whole, or of several fields."""
     if isinstance(said, dict):
         return "; ".join(f"{field} {_phrase(one)}" for field, one in list(said.items())[:5])
     if isinstance(said, list):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_S, READ_S, EXCHANGE_S = 5.0, 20.0, 60.0
-"""So long a connection may take, the next part of an answer, and a request with all of it."""
+"""Time for a connection, for the next part of an answer, and for a whole request, in seconds."""
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
 NOT_SHOWN = range(300, 500)
@@ -48,7 +48,7 @@ THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<res
 """An address in a repository, by its name or its id, and what it is of there."""
 
 SSO = re.compile(r"\burl=(https://\S{1,500})")
-"""Where GitHub lets a person authorise a token for an organisation: the header `X-GitHub-SSO`
+"""Page on which a person authorises a token for an organisation: GitHub's header `X-GitHub-SSO`
 (docs.github.com, "Authenticating to the REST API")."""
 
 

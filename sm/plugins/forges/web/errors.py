@@ -1,4 +1,4 @@
-"""How a request to a forge over HTTP fails, beside the ways that any forge may fail."""
+"""Failures of a request to a forge over HTTP, beside those that any forge may have."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class BadAnswerError(TemporaryError):
 
 
 class BadShapeError(BadAnswerError):
-    """It came whole, and has another shape: the same request will bring the same answer."""
+    """The answer came whole, and has another shape: the same request will bring the same answer."""
 
 
 class TooLongError(BadShapeError):
-    """It is longer than it may be, and so it will be the next time."""
+    """The answer is longer than it may be, and so it will be the next time."""
 
 
 class LimitedError(TemporaryError):
@@ -31,4 +31,4 @@ class TokenRefusedError(TemporaryError):
 
 
 class MovedAwayError(RefusedError):
-    """What was asked for is another thing in another repository now."""
+    """The thing that was asked for is another one in another repository now."""

@@ -55,12 +55,12 @@ class Hour(Struct, frozen=True):
     sessions: dict[str, dict[str, Count]] = {}
 
     def list_counts(self, session: str) -> dict[str, Count]:
-        """What was sent for that session; with '' what was sent for no single one."""
+        """Return what was sent for that session; with '' what was sent for no single one."""
         return self.sessions.get(session, {}) if session else self.counts
 
 
 class Book(Struct, frozen=True):
-    """What the file holds. `account` is the token's fingerprint that the limits belong to.
+    """Contents of the file. `account` is the token's fingerprint that the limits belong to.
 
     So does `blocked_until`, before which no request is taken (seconds since the epoch).
     """
@@ -97,7 +97,7 @@ class Ledger:
         self._path, self._clock, self._memory = path, clock, Book()
 
     def read(self) -> Book:
-        """What is known now."""
+        """Return what is known now."""
         return self._memory if self._path is None else read_book(self._path)
 
     def count(self, purpose: str, count: Count, limit: Limit | None, account: str) -> None:

@@ -1,4 +1,4 @@
-"""What a forge's headers say of its limits, and how often it may be asked under these. Pure.
+"""Limits of a forge as its headers tell them, and how often it may be asked under these. Pure.
 
 Moments come from the caller. Rate limits count in the forge's own time, so a wrong clock here must
 not matter: a reset is kept as the distance from the answer's `Date`.
@@ -13,22 +13,22 @@ from msgspec import Struct
 from sm.base.foreign import read_number
 
 SECONDARY_S = 60.0
-"""How long to wait if the forge says "too often" and not for how long (GitHub's own advice)."""
+"""Seconds to wait if the forge says "too often" and not for how long (GitHub's own advice)."""
 LONGEST_S = 6 * 3600.0
 """A limit never holds longer, whatever a header says."""
 LIMITED = (403, 429)
 TOO_QUICKLY, HURRIED = 422, "submitted too quickly"
-"""How GitHub refuses a comment that comes too soon after others (cli/cli#4801)."""
+"""GitHub's refusal of a comment that comes too soon after others (cli/cli#4801)."""
 CORE = "core"
 """The limit that nearly all requests count against."""
 EASY = 0.5
-"""With more than this part of a limit left, observations are as frequent as configured."""
+"""Part of a limit; while more of it is left, observations are as frequent as configured."""
 COST = 4
 """Requests that an observation may take when much has changed."""
 
 
 class Limit(Struct, frozen=True):
-    """How many requests of a kind (`bucket`) are left until `resets_at`, of `limit` in a period."""
+    """Requests of a kind (`bucket`) that are left until `resets_at`, of `limit` in a period."""
 
     bucket: str
     limit: int

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 TRIES = 4
 PATIENCE_S = 20.0
-"""How long one call may take with all of its pauses; a longer limit is the caller's to wait out."""
+"""Time for one call with all of its pauses, in seconds; the caller waits out a longer limit."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 4.0
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
@@ -30,9 +30,9 @@ class Request(Struct, frozen=True):
     accept: tuple[int, ...] = ()
     limit: int = BODY_LIMIT
     harmless: bool = False
-    """It is a POST, and doing it twice is doing it once."""
+    """Whether it is a POST, and doing it twice is doing it once."""
     asks: bool = False
-    """It is a POST that only asks, such as a query of GraphQL."""
+    """Whether it is a POST that only asks, such as a query of GraphQL."""
 
     @property
     def what(self) -> str:
@@ -64,7 +64,7 @@ class AgainError(Exception):
 
 
 def repeat(attempt: Callable[[], T]) -> T:
-    """What `attempt` returns, tried again as often as its `AgainError` allows.
+    """Return what `attempt` does, tried again as often as its `AgainError` allows.
 
     Raises:
         Exception: the `final` of the last error.

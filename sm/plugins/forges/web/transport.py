@@ -62,7 +62,7 @@ class Exchange:
     """A request and its answer, which must be over within `seconds`."""
 
     def __init__(self, seconds: float, *, changes: bool = False) -> None:
-        """It begins now; `changes` says that the request changes something."""
+        """Begin now; `changes` says that the request changes something."""
         self.changes = changes
         self.seconds = seconds
         self.deadline = Deadline(seconds)
@@ -70,7 +70,7 @@ class Exchange:
         """None once the head has come."""
 
     def limit(self, timeout: float | None) -> float:
-        """So long the next step may take.
+        """Return the seconds that the next step may take.
 
         Raises:
             ReadTimeout: no time is left.

@@ -55,14 +55,14 @@ from sm.store.files import read_foreign
 
 
 class CacheWrites(Struct):
-    """What an answer has written to the cache, by how long that is kept."""
+    """Tokens that an answer has written to the cache, by how long that is kept."""
 
     ephemeral_5m_input_tokens: Count = 0
     ephemeral_1h_input_tokens: Count = 0
 
 
 class ServedTools(Struct):
-    """What the API itself has done for an answer."""
+    """Calls of tools that the API itself has made for an answer."""
 
     web_search_requests: Count | None = 0
 
@@ -78,7 +78,7 @@ class TokenCounts(Struct):
 
 
 class AnswerUsage(TokenCounts):
-    """What an answer has used."""
+    """Usage of an answer."""
 
     server_tool_use: ServedTools | None = None
     iterations: list[TokenCounts] | None = None
@@ -96,13 +96,13 @@ class AnswerMessage(Struct):
 
 
 class RequestParams(Struct):
-    """With what a request was made."""
+    """Parameters of a request."""
 
     model: str = ""
 
 
 class LineKind(Struct):
-    """What a line is."""
+    """Kind of a line."""
 
     type: str = ""
     subtype: str | None = ""
@@ -156,13 +156,13 @@ class CallingLine(Struct):
 
 
 class WebFindings(Struct, rename="camel"):
-    """How often a call of `WebSearch` has searched."""
+    """The number of searches of a call of `WebSearch`."""
 
     search_count: Count = 0
 
 
 class ToolResultLine(CallingLine, rename="camel"):
-    """What a tool has answered."""
+    """The answer of a tool."""
 
     timestamp: str = ""
     session_id: str = ""
@@ -178,7 +178,7 @@ class TypedLine(Struct, rename="camel"):
 
 
 class CountedModel(Struct, rename="camel"):
-    """What a process has counted with one model."""
+    """A process's count with one model."""
 
     input_tokens: Total = 0
     output_tokens: Total = 0
@@ -202,9 +202,9 @@ MARKS = (
     *(b'"usage"', b'"api-request"', b'"compact_boundary"', b'"away_summary"'),
     *(b'"ai-title"', b'"searchCount"'),
 )
-"""What a line that concerns us has in it."""
+"""Words in a line that concerns us."""
 ACCOUNT, BEGINNING = b'"cost-state"', slice(0, 32)
-"""Where an account says what it is: most lines are long, and need not be searched for that."""
+"""Bytes within which an account says what it is: most lines are long, and not searched for it."""
 AGENT = re.compile(r"agent-[^/]*\.jsonl")
 HEAD = 16 * 1024
 """Bytes of a first line, which has its session's id at its beginning."""
@@ -230,11 +230,11 @@ _typed = find_decoder(TypedLine)
 
 UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 ANSWER = (b'"assistant"', b'"usage"')
-"""What an answer has in it, though it may be written so that it cannot be read."""
+"""Words in an answer, though it may be written so that it cannot be read."""
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
-    """What a line says; of those before only the last request matters."""
+    """Read what a line says; of those before only the last request matters."""
     if ACCOUNT in line[BEGINNING]:
         return before, _read_account(before, line)
     if not any(mark in line for mark in MARKS):
@@ -346,7 +346,7 @@ def _make_own(
 
 
 def _read_result(before: Before, data: bytes) -> tuple[Before, Found]:
-    """What a call of `WebSearch` has found: how often it was searched, which costs a fee."""
+    """Read how often a call of `WebSearch` has searched, which costs a fee."""
     try:
         line = _results.decode(data)
     except UNREADABLE:
@@ -495,7 +495,7 @@ def find_other(conversation: Path, ident: str) -> Path | None:
 
 
 def find_history(conversation: Path) -> Path | None:
-    """It lies beside the folder of all transcripts."""
+    """Find the history, which lies beside the folder of all transcripts."""
     folders = conversation.parents
     return folders[2] / HISTORY if len(folders) > 2 else None
 

@@ -52,13 +52,13 @@ ANSWER = b'"function_call_output"'
 HEAD = 256 * 1024
 """Bytes of a rollout's first line, which has all of the instructions in it."""
 TITLES_SINCE = (0, 169)
-"""From this version on a new thread is given a title, by a request of its own."""
+"""Version from which on a new thread is given a title, by a request of its own."""
 DAY = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2}")
 VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 
 RECORDS_SINCE = (0, 171)
-"""From this version on, at least, each request has a line of its own: the oldest that was tried."""
+"""Version since which, at least, each request has a line of its own: the oldest that was tried."""
 RECORD, TOTALS = b'"token_usage_record"', b'"total_token_usage"'
 
 
@@ -115,7 +115,7 @@ _spawned = find_decoder(_Spawned)
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
-    """What a line says, after those before."""
+    """Read what a line says, after those before."""
     if not any(mark in line for mark in MARKS) and not (before.spawning and ANSWER in line):
         return before, ()
     try:
@@ -210,7 +210,7 @@ def _count_totals(before: Before, payload: _Payload, at: float) -> tuple[Before,
 
 
 def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
-    """What the running totals have grown by. The totals themselves are the key.
+    """Count what the running totals have grown by. The totals themselves are the key.
 
     Those that a fork has from its parent are the parent's.
     """
@@ -382,7 +382,7 @@ def find_other(_conversation: Path, _ident: str) -> Path | None:
 
 
 def find_history(_conversation: Path) -> Path | None:
-    """What people type leads to no request beside the rollout."""
+    """Return no history: what people type leads to no request beside the rollout."""
     return None
 
 

@@ -19,7 +19,7 @@ MOST = 10**9
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 """A count in a record, whose writer may be an agent: sums of such fit into SQLite's integers."""
 Total = Annotated[int, Meta(ge=0, le=100 * MOST)]
-"""The same of a whole process."""
+"""A count of a whole process, bounded alike."""
 
 
 class Tokens(Struct, frozen=True):
@@ -39,13 +39,13 @@ class Tokens(Struct, frozen=True):
 
 
 class Certainty(IntEnum):
-    """How much is known of what a request has used."""
+    """Certainty about what a request has used."""
 
     WHOLE = 0
     AT_LEAST = 1
     """The answer was cut off: it has used no less."""
     UNKNOWN = 2
-    """It was made, and nothing says what it has used."""
+    """The request was made, and nothing says what it has used."""
 
 
 class AgentKind(StrEnum):
@@ -83,11 +83,11 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
 
 
 FAILED = "failed:"
-"""How the key of a try begins after which the same was asked for again."""
+"""Beginning of the key of a try after which the same was asked for again."""
 
 
 class Settled(Struct, frozen=True):
-    """What was begun under this key is over, and all that it has used is in other entries."""
+    """The end of what was begun under this key; all that it has used is in other entries."""
 
     key: str
 
@@ -99,14 +99,14 @@ class Cut(Struct, frozen=True):
 
 
 class ClientFigure(Struct, frozen=True):
-    """What a client itself has counted with one model; `price` is in dollars, if it has one."""
+    """A client's own count with one model; `price` is in dollars, if it has one."""
 
     tokens: Tokens = Tokens()
     price: float | None = None
 
 
 class ClientAccount(Struct, frozen=True):
-    """What a client has counted in a context since `begun`, also what no record of its tells of.
+    """A client's count in a context since `begun`, also of what no record of its tells.
 
     `at` is the time of the last request in the record before it: one of the process that has
     written the account down.
@@ -119,7 +119,7 @@ class ClientAccount(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True, omit_defaults=True):
-    """What a reader has to know of the lines before. Claude Code's needs `at` and `begun`."""
+    """A reader's knowledge of the lines before. Claude Code's needs `at` and `begun`."""
 
     thread: str = ""
     parent: str = ""
@@ -139,7 +139,7 @@ class Before(Struct, frozen=True, omit_defaults=True):
     """The running totals: input, what of it was cached, output."""
     last: LedgerEntry | None = None
     at: float = 0.0
-    """When the last request was made."""
+    """Time of the last request."""
     begun: tuple[str, str] = ("", "")
     """The id and the digest of a request that has no answer yet."""
     spawning: tuple[str, ...] = ()
@@ -157,14 +157,14 @@ Found = tuple[Said, ...]
 
 
 class RecordReader(NamedTuple):
-    """How the records of one client are read."""
+    """Functions that read the records of one client."""
 
     list_files: Callable[[Path, str], Iterator[Path]]
     """The files of a conversation, from its transcript and its id; some may not be there yet."""
     find_other: Callable[[Path, str], Path | None]
     """The transcript of another conversation of the same session, by its id."""
     read: Callable[[Before, bytes], tuple[Before, Found]]
-    """What one line says."""
+    """Function that reads one line."""
     find_history: Callable[[Path], Path | None]
     """The file in which the client keeps what people have typed, of all conversations."""
     read_history: Callable[[bytes], LedgerEntry | None]
@@ -177,7 +177,7 @@ READERS = {
     "claude": "sm.plugins.cost.ledger.records.claude",
     "codex": "sm.plugins.cost.ledger.records.codex",
 }
-"""By `spending` of a profile."""
+"""Readers by `spending` of a profile."""
 
 
 def find_reader(name: str) -> RecordReader | None:

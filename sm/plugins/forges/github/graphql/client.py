@@ -36,7 +36,7 @@ Out = TypeVar("Out", bound=Outcome)
 
 BUCKET = "graphql"
 NO_FIELD = "doesn't exist on type"
-"""What GraphQL says of a field that it does not know."""
+"""GraphQL's words for a field that it does not know."""
 NOT_FOUND, FORBIDDEN = "NOT_FOUND", "FORBIDDEN"
 LIMITED = ("RATE_LIMIT", "RATE_LIMITED", "graphql_rate_limit")
 """The words for a limit, in an answer of 200: the type of the error, an older one, and its code."""
@@ -60,7 +60,7 @@ class NoGraphqlError(SmError):
 
 
 class Found(Struct, frozen=True):
-    """What was found under each alias that is there, still to be read.
+    """Answers under each alias that is there, still to be read.
 
     `forbidden` are the aliases of pull requests of which the token may not see all checks, `late`
     those that were not found out in time, with GraphQL's words.
@@ -77,16 +77,16 @@ def find_graphql(base: str) -> str:
 
 
 class Graphql:
-    """That of one repository, `OWNER/NAME`."""
+    """GraphQL for one repository, `OWNER/NAME`."""
 
     def __init__(self, web: Client, repository: str) -> None:
-        """Nothing is asked yet."""
+        """Ask nothing yet."""
         self._web, self._repository = web, repository
         self.passed_over: list[str] = []
-        """What could not be read, and why."""
+        """Things that could not be read, and why."""
 
     def ask(self, text: str, cursors: Mapping[str, str] = {}, *, partly: bool = False) -> Found:
-        """What a query has found; with `partly` also if one thing was not found out in time.
+        """Return what a query has found; with `partly` also if one thing was not found out in time.
 
         Raises:
             QueryError: it has found nothing, or not all in time.
@@ -133,7 +133,7 @@ class Graphql:
         return list(self.read_each(data.nodes, shape))
 
     def read_each(self, entries: Iterable[Raw], shape: type[T]) -> Iterator[T]:
-        """Those that can be read; the others are noted and passed over."""
+        """Yield the entries that can be read; the others are noted and passed over."""
         for data in entries:
             if bytes(data) == b"null":
                 continue
@@ -236,7 +236,7 @@ def _list_aliases(faults: Iterable[Fault]) -> Iterator[str]:
 
 
 def _list_words(faults: Iterable[Fault], aliases: Collection[str]) -> dict[str, str]:
-    """What GraphQL says of these aliases in the faults, as far as it does."""
+    """List what GraphQL says of these aliases in the faults, as far as it does."""
     return {
         str(alias): f"GraphQL: {one_line(fault.message or '', 200)}"
         for fault in faults

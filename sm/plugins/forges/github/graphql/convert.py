@@ -95,7 +95,7 @@ def make_pull(node: PullNode, rules: Callable[[str], BranchRules], *, has_ci: bo
 
 
 def read_hold(pull: PullRequest, node: PullNode, rules: BranchRules) -> PullRequest:
-    """With what keeps GitHub from merging it."""
+    """Return it with what keeps GitHub from merging it."""
     if node.is_in_merge_queue:
         entry = node.merge_queue_entry or QueueEntry()
         return queue_up(pull, entry.position, entry.state)
@@ -192,7 +192,7 @@ def _remark(remark: Remark) -> InlineComment:
 
 
 def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
-    """What CI says of the head."""
+    """Make a check of what CI says of the head."""
     contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else ()
     runs = (one.check_suite.workflow_run for one in there(contexts) if one.check_suite)
     begun = {run.key for run in runs if run}
@@ -215,7 +215,7 @@ def make_part(context: Context) -> Part:
 
 
 def _owner(context: Context) -> str:
-    """What tells two check runs of one name apart, and not two runs of the same."""
+    """Return what tells two check runs of one name apart, and not two runs of the same."""
     suite = context.check_suite
     if suite and suite.workflow_run:
         return suite.workflow_run.key

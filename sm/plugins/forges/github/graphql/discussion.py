@@ -39,9 +39,9 @@ P = TypeVar("P", Reviews, Threads, Remarks)
 SIZE = 100
 """Entries of a page."""
 PAGES = 50
-"""Of reviews and threads."""
+"""Most pages of reviews and threads."""
 COMMENT_PAGES = 5
-"""Of comments: the last ones."""
+"""Most pages of comments: the last ones."""
 REVIEWS = 20
 """Reviews whose texts are in one query."""
 OTHERS = 100
@@ -68,7 +68,7 @@ def read_comments_of(
 def _read_portion(
     graphql: Graphql, numbers: Sequence[int], deep: Collection[int]
 ) -> dict[int, tuple[Comment, ...]]:
-    """Those on these issues; of fewer at once, down to one, while they are too long."""
+    """Read the comments on these issues; of fewer at once, down to one, while they are too long."""
     try:
         nodes = graphql.ask_issues(queries.ask_comments("Issue", numbers))
     except TooLongError:
@@ -211,7 +211,7 @@ def _read_texts(graphql: Graphql, ids: Sequence[str]) -> dict[str, ReviewNode]:
 
 
 def _read_some_texts(graphql: Graphql, ids: Sequence[str]) -> dict[str, ReviewNode]:
-    """The same, of fewer at once while they are too long; one that is so by itself has none."""
+    """Read the texts of fewer reviews at once while they are too long; too long a one has none."""
     try:
         nodes = graphql.ask_nodes(queries.ASK_TEXTS, ReviewNode, ids)
     except TooLongError as error:

@@ -48,7 +48,7 @@ statusCheckRollup {{ state contexts(first: 1) {{ ...counts }} }} }}"""
 BARE = f"""\
 fragment bare on PullRequest {{ ...short \
 commits(last: 1) {{ nodes {{ commit {{ oid {SUITES} }} }} }} }}"""
-"""The same of one that nothing has checked yet."""
+"""Fields of a pull request that nothing has checked yet."""
 SETTLED = f"""\
 {{ {AFTER} nodes {{ isResolved comments(first: 1) {{ nodes {{ fullDatabaseId }} }} }} }}"""
 """Threads by their first remarks: those that answer it name it."""
@@ -75,14 +75,14 @@ labelled: timelineItems(last: {LABELLINGS}, itemTypes: [LABELED_EVENT]) {{ nodes
 
 
 def ask_pulls(whole: Iterable[int], brief: Iterable[int] = ()) -> str:
-    """These pull requests with reviews and checks, the `brief` ones without."""
+    """Ask for these pull requests with reviews and checks, the `brief` ones without."""
     aliases = [*_aliases("whole", whole), *_aliases("brief", brief)]
     used = [BRIEF, *([WHOLE, COUNTS] if any("...whole" in one for one in aliases) else [])]
     return _query(aliases, used)
 
 
 def ask_states(numbers: Iterable[int], bare: Collection[int] = ()) -> str:
-    """Of these pull requests only what changes without a trace in any list.
+    """Ask for what changes of these pull requests without a trace in any list.
 
     Of the `bare` ones nothing was checked when they were looked at last.
     """
@@ -121,7 +121,7 @@ def ask_source(number: int) -> str:
 
 
 def ask_queueing(number: int) -> str:
-    """Of one pull request: how it stands in its merge queue."""
+    """Ask for the place of a pull request in its merge queue."""
     return _query(_aliases("queueing", [number]), [QUEUEING])
 
 

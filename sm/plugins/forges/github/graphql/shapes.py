@@ -1,4 +1,4 @@
-"""What GitHub's GraphQL interface answers to our queries."""
+"""Answers of GitHub's GraphQL interface to our queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sm.plugins.forges.rest.shapes import Number, Sha, Whole
 
 T = TypeVar("T")
 Ident = str | int | None
-"""What REST calls the id. GraphQL writes it as text, as it has outgrown its own whole numbers."""
+"""The id of REST. GraphQL writes it as text, as it has outgrown its own whole numbers."""
 
 
 def there(nodes: Iterable[T | None] | None) -> list[T]:
@@ -101,12 +101,12 @@ class WorkflowRun(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What two runs of the same have alike."""
+        """A key that two runs of the same workflow share."""
         return f"{self.workflow.id if self.workflow else ''}/{self.event}"
 
 
 class CheckSuite(Struct, frozen=True, rename="camel"):
-    """Where a check run belongs. One of a workflow that could not begin has none."""
+    """A suite of check runs. A workflow that could not begin has a suite without any."""
 
     app: App | None = None
     workflow_run: WorkflowRun | None = None
@@ -116,7 +116,7 @@ class CheckSuite(Struct, frozen=True, rename="camel"):
 
 
 class Suites(Struct, frozen=True):
-    """Those of a commit."""
+    """Check suites of a commit."""
 
     nodes: list[CheckSuite | None] | None = None
 
@@ -138,14 +138,14 @@ class Context(Struct, frozen=True, rename="camel"):
 
 
 class StateCount(Struct, frozen=True):
-    """How many checks are in one state."""
+    """The number of checks in one state."""
 
     state: str = ""
     count: int = 0
 
 
 class Contexts(Struct, frozen=True, rename="camel"):
-    """All that CI says of a commit, 100 at most."""
+    """Checks and statuses of a commit, 100 at most."""
 
     nodes: list[Context | None] | None = None
     page_info: PageInfo = PageInfo()
@@ -159,7 +159,7 @@ class Contexts(Struct, frozen=True, rename="camel"):
 
     @property
     def progress(self) -> str:
-        """How many are in which state, in a word."""
+        """The counts of all states, in a word."""
         counts = (self.check_run_counts_by_state, self.status_context_counts_by_state)
         return "/".join(
             ",".join(sorted(f"{one.state}:{one.count}" for one in some or ())) for some in counts
@@ -167,7 +167,7 @@ class Contexts(Struct, frozen=True, rename="camel"):
 
 
 class Rollup(Struct, frozen=True):
-    """What all checks of a commit come to, in a word, and these checks."""
+    """The combined state of all checks of a commit, in a word, and these checks."""
 
     state: str = ""
     contexts: Contexts | None = None
@@ -194,14 +194,14 @@ class Commits(Struct, frozen=True):
 
 
 class QueueEntry(Struct, frozen=True):
-    """Where a pull request stands in a merge queue."""
+    """The place of a pull request in a merge queue."""
 
     position: int = 0
     state: str = ""
 
 
 class Removal(Struct, frozen=True):
-    """That a pull request was removed from a merge queue."""
+    """The removal of a pull request from a merge queue."""
 
     reason: str | None = None
 
@@ -264,13 +264,13 @@ class Fault(Struct, frozen=True):
 
 
 class EnqueuePayload(Struct, frozen=True, rename="camel"):
-    """Where a pull request stands now."""
+    """The new place of a pull request."""
 
     merge_queue_entry: QueueEntry | None = None
 
 
 class EnqueueData(Struct, frozen=True, rename="camel"):
-    """What came of it."""
+    """The data of such an answer."""
 
     enqueue_pull_request: EnqueuePayload | None = None
 
@@ -287,7 +287,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Viewer(Struct, frozen=True):
-    """Whose token we have."""
+    """The account whose token we have."""
 
     viewer: Actor | None = None
 
@@ -342,7 +342,7 @@ class PullNode(Struct, frozen=True, rename="camel"):
 
     @property
     def rollup(self) -> Rollup | None:
-        """What CI says of the last commit."""
+        """The combined checks of the last commit."""
         found = self._commit.status_check_rollup if self._commit else None
         return found or self.status_check_rollup
 
@@ -417,7 +417,7 @@ class IssueNode(Struct, frozen=True, rename="camel"):
 
 
 class Cost(Struct, frozen=True):
-    """What a query took from the limit, in points."""
+    """Points that a query took from the limit."""
 
     cost: Whole = 1
 
