@@ -6,7 +6,7 @@ from cast import NAME
 from stage import Stage
 
 from sm.plugins.cost.display import format_cost
-from sm.plugins.cost.ledger.sums import By
+from sm.plugins.cost.ledger.sums import SumGroup
 from sm.plugins.cost.report import read_report
 from sm.plugins.cost.settings import find_ledger
 
@@ -14,5 +14,5 @@ from sm.plugins.cost.settings import find_ledger
 def read_costs(stage: Stage) -> dict[int, str]:
     """What `sm cost` says of each issue: tokens, if the model has no price."""
     path = find_ledger(stage.project.config)
-    found = read_report(path, By.ISSUE, "", NAME, lambda _: None)
+    found = read_report(path, SumGroup.ISSUE, "", NAME, lambda _: None)
     return {one.issue: format_cost(one) for one in found}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.plugins.forges.web.answer import Page, has_next, read_page
+from sm.plugins.forges.web.answer import AnswerPage, has_next, read_page
 from sm.plugins.forges.web.errors import TooLongError
 
 LIMIT = 16
@@ -19,13 +19,13 @@ class Listing:
         self.lengths = lengths
         self.asked: list[tuple[int, int]] = []
 
-    def ask(self, number: int, size: int) -> Page[int]:
+    def ask(self, number: int, size: int) -> AnswerPage[int]:
         self.asked.append((number, size))
         start = (number - 1) * size
         places = list(range(start, min(start + size, len(self.lengths))))
         if sum(self.lengths[place] for place in places) > LIMIT:
             raise TooLongError("too long")
-        return Page(places, len(places), headers={})
+        return AnswerPage(places, len(places), headers={})
 
 
 @given(st.lists(st.sampled_from([0, 1, 3, 8, 17]), max_size=130), st.sampled_from([50, 100]))

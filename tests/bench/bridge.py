@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.plugins.chat.channel import Chat
 from sm.plugins.chat.threads import bindings
 from sm.plugins.chat.threads.handoffs import APPENDED, open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.records import EntryType, HandoffClient
 from sm.sessions.session import IssueSession
 from sm.store.sqlite import transaction
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
@@ -62,8 +62,8 @@ def _reading(bench: Bench) -> Iterator[Figure]:
 def filled(path: Path, gaps: Sequence[int] = ()) -> tuple[Path, str]:
     """A database with a handoff of LENGTH entries; before some of them, `gaps` of one other."""
     with open_bridge(path) as handoffs:
-        ours = handoffs.create("Ours", CONTENT, client=Client.CODE).handoff.id
-        other = handoffs.create("Other", CONTENT, client=Client.CODE).handoff.id
+        ours = handoffs.create("Ours", CONTENT, client=HandoffClient.CODE).handoff.id
+        other = handoffs.create("Other", CONTENT, client=HandoffClient.CODE).handoff.id
         order = [each for gap in gaps for each in (*[other] * gap, ours)]
         order += [ours] * (LENGTH - 1 - len(gaps))
         rows = [(ident, "code", "progress", CONTENT, AT, None) for ident in order]
@@ -75,13 +75,13 @@ def filled(path: Path, gaps: Sequence[int] = ()) -> tuple[Path, str]:
 @contextlib.contextmanager
 def _reader(path: Path, ident: str) -> Iterator[Take]:
     with open_bridge(path) as handoffs:
-        yield _often(lambda: handoffs.get(ident, Client.CODE))
+        yield _often(lambda: handoffs.get(ident, HandoffClient.CODE))
 
 
 def _opening_reader(path: Path, ident: str) -> Take:
     def read() -> None:
         with open_bridge(path) as handoffs:
-            handoffs.get(ident, Client.CODE)
+            handoffs.get(ident, HandoffClient.CODE)
 
     return _often(read)
 
@@ -105,7 +105,7 @@ def _writing(bench: Bench) -> Iterator[Figure]:
 
     def add() -> None:
         with open_bridge(path) as handoffs:
-            handoffs.add(ident, EntryType.PROGRESS, CONTENT, Client.CODE)
+            handoffs.add(ident, EntryType.PROGRESS, CONTENT, HandoffClient.CODE)
 
     def insert() -> None:
         with _plain(plain) as connection:
@@ -126,7 +126,7 @@ def _writing(bench: Bench) -> Iterator[Figure]:
     with open_bridge(path) as handoffs, _plain(plain) as connection:
         found = in_turns(
             rounds,
-            _often(lambda: handoffs.add(ident, EntryType.PROGRESS, CONTENT, Client.CODE)),
+            _often(lambda: handoffs.add(ident, EntryType.PROGRESS, CONTENT, HandoffClient.CODE)),
             _often(lambda: connection.execute(INSERT, ROW)),
         )
     yield _beside("add", "INSERT, as durable", found)
@@ -172,7 +172,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
 def _tell(path: Path, session: IssueSession, count: int) -> None:
     """Have one handoff more about its issue, of so many entries that are the agent's own."""
     with open_bridge(path) as handoffs:
-        ident = handoffs.create("Own", CONTENT, client=Client.CODE).handoff.id
+        ident = handoffs.create("Own", CONTENT, client=HandoffClient.CODE).handoff.id
         row = (ident, "code", "progress", CONTENT, AT, None)
         with transaction(handoffs.connection):
             handoffs.connection.executemany(APPENDED, [row] * (count - 1))

@@ -13,7 +13,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.client_prices import refresh
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, ReadMark, RecordFile, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, ReadMark, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records import record
 from sm.plugins.cost.ledger.records.record import (
@@ -70,7 +70,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
     yield from _passes(bench)
 
 
-def _fill(ledger: Ledger, count: int) -> None:
+def _fill(ledger: CostLedger, count: int) -> None:
     """So many requests of many issues over a year, priced as the ledger would do it."""
     chance, begun = dice(7), time.time() - DAYS * 86400
     file = RecordFile(Path("/nowhere"), "claude", EntryOwner(session=""), ReadMark())
@@ -99,7 +99,7 @@ def _fill(ledger: Ledger, count: int) -> None:
     refresh(ledger)  # as each `sm cost` does it for the contexts that have changed since
 
 
-def _end(ledger: Ledger, owner: EntryOwner, entries: list[LedgerEntry]) -> None:
+def _end(ledger: CostLedger, owner: EntryOwner, entries: list[LedgerEntry]) -> None:
     """The client accounts for the context of these requests."""
     counted: dict[str, Tokens] = {}
     for one in entries:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.records import HandoffClient
 from sm.sessions.machine import load_here
 from tests.bench.bridge import LENGTH, filled
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, run
@@ -110,7 +110,7 @@ def _calling(bench: Bench) -> Iterator[Figure]:
 
     def here_read() -> None:
         with open_bridge(path) as handoffs:
-            assert len(handoffs.get(ident, Client.CHAT).entries) == LENGTH
+            assert len(handoffs.get(ident, HandoffClient.CHAT).entries) == LENGTH
 
     with (
         _talking() as talk,

@@ -38,7 +38,7 @@ from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import has_grown
 from sm.plugins.cost.settings import find_folder, find_ledger
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.plugins.notify.outbox import Post
 from sm.sessions import agent_state, registry
 from sm.sessions.agent_state import State
@@ -376,7 +376,7 @@ class World:
             if found and (book := self.books.get((found[1], int(found[2])))):
                 book.news.append(found[3])
 
-    def list_words(self) -> list[Held]:
+    def list_words(self) -> list[HeldWord]:
         """What is to be told by the services of `notify.channels`."""
         return [word for box in Post(self.root).list_all() for word in box.list_waiting()]
 

@@ -37,7 +37,7 @@ from sm.messages import peer_texts
 from sm.messages.account_alerts import word_fault
 from sm.plugins.chat.threads import agent_texts
 from sm.plugins.notify.letter_text import write_letter
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.sessions.account_fault import AccountFault, Resting
 from sm.sessions.failure import Fault
 from sm.store.events import Event, StepDone
@@ -251,8 +251,8 @@ def _list_events() -> Iterator[str]:
 
 
 def _list_letters() -> Iterator[str]:
-    def make(number: int, need: NeedKind, **more: Any) -> Held:
-        return Held(
+    def make(number: int, need: NeedKind, **more: Any) -> HeldWord:
+        return HeldWord(
             id=str(number),
             at=NOW,
             need=need,

@@ -22,7 +22,7 @@ from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
 from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings, Review
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.reader import RestReader
 from tests.forges.sides import KINDS, SETTINGS
 
 URLS = {"forgejo": "https://codeberg.org", "gitea": "https://gitea.com"}
@@ -40,7 +40,7 @@ def base_of(kind: str) -> str:
     return setting(kind, "BRANCH") or "main"
 
 
-def open_live(kind: str, folder: Path) -> RestForge[Reader]:
+def open_live(kind: str, folder: Path) -> RestForge[RestReader]:
     """The forge of that kind."""
     url = setting(kind, "URL") or URLS.get(kind, "")
     settings = SETTINGS[kind](
@@ -63,19 +63,19 @@ def open_live(kind: str, folder: Path) -> RestForge[Reader]:
 # A branch with one commit more is made over REST: the tests have no access by git.
 
 
-def push_to_github(forge: RestForge[Reader], name: str, base: str) -> None:
+def push_to_github(forge: RestForge[RestReader], name: str, base: str) -> None:
     made = {"ref": f"refs/heads/{name}", "sha": forge.branch_head(base)}
     forge.site.web.write("POST", f"{forge.reader.at}/git/refs", LIVE, made)
     file = {"message": "work", "branch": name, "content": encoded(name)}
     forge.site.web.write("PUT", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
 
 
-def push_to_gitea(forge: RestForge[Reader], name: str, base: str) -> None:
+def push_to_gitea(forge: RestForge[RestReader], name: str, base: str) -> None:
     file = {"message": "work", "branch": base, "new_branch": name, "content": encoded(name)}
     forge.site.web.write("POST", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
 
 
-def push_to_gitlab(forge: RestForge[Reader], name: str, base: str) -> None:
+def push_to_gitlab(forge: RestForge[RestReader], name: str, base: str) -> None:
     file = {"action": "create", "file_path": f"{name}.txt", "content": name}
     data = {"branch": name, "start_branch": base, "commit_message": "work", "actions": [file]}
     forge.site.web.write("POST", f"{forge.reader.at}/repository/commits", LIVE, data)
@@ -85,7 +85,7 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-PUSH: dict[str, Callable[[RestForge[Reader], str, str], None]] = {
+PUSH: dict[str, Callable[[RestForge[RestReader], str, str], None]] = {
     "github": push_to_github,
     "forgejo": push_to_gitea,
     "gitea": push_to_gitea,
@@ -107,14 +107,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def forge(kind: str, tmp_path: Path) -> Iterator[RestForge[Reader]]:
+def forge(kind: str, tmp_path: Path) -> Iterator[RestForge[RestReader]]:
     made = open_live(kind, tmp_path)
     yield made
     made.site.web.close()
 
 
 @pytest.fixture
-def branch(kind: str, forge: RestForge[Reader]) -> Iterator[str]:
+def branch(kind: str, forge: RestForge[RestReader]) -> Iterator[str]:
     name = f"sm-live/{secrets.token_hex(4)}"
     PUSH[kind](forge, name, base_of(kind))
     yield name
@@ -123,7 +123,7 @@ def branch(kind: str, forge: RestForge[Reader]) -> Iterator[str]:
     forge.site.web.write("DELETE", path, LIVE, accept=(404, 422))  # the merge may have removed it
 
 
-def test_an_issue_becomes_a_merge(kind: str, forge: RestForge[Reader], branch: str) -> None:
+def test_an_issue_becomes_a_merge(kind: str, forge: RestForge[RestReader], branch: str) -> None:
     since, base = forge.observe(), base_of(kind)
     issue = forge.issues.add(f"Try {branch}", "For a test.\n/close", author=BOT)
     try:

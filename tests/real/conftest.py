@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, typing
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.sessions.session import Session
 from sm.store.paths import Root
 from tests.helpers import HANG_S
@@ -104,7 +104,7 @@ def counting(api: Api) -> Counting:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[CostLedger]:
     """An empty one."""
     with open_ledger(tmp_path / "ledger" / "ledger.db") as ledger:
         yield ledger

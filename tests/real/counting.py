@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, RecordFile
 from sm.plugins.cost.ledger.intake import read_histories, read_on
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
@@ -53,7 +53,7 @@ class Counting:
         return Reply(usage=self.use())
 
 
-def list_counted(ledger: Ledger, certainty: Certainty = Certainty.WHOLE) -> dict[str, Tokens]:
+def list_counted(ledger: CostLedger, certainty: Certainty = Certainty.WHOLE) -> dict[str, Tokens]:
     """What the ledger has, by request."""
     rows = ledger.connection.execute(
         "SELECT key, input, output, cache_read, cache_write_5m, cache_write_1h FROM requests"
@@ -75,7 +75,7 @@ def list_spent(api: Api, *kinds: Kind) -> dict[str, Tokens]:
     return {one.request: tokens_of(one) for one in api.spent if one.whole and one.kind in kinds}
 
 
-def read(ledger: Ledger, reader: str, folder: Path) -> None:
+def read(ledger: CostLedger, reader: str, folder: Path) -> None:
     """Enter all that lies in a folder, as often as one likes."""
     found = find_reader(reader)
     assert found

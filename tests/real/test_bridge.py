@@ -15,7 +15,7 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.plugins.chat.mcp.schemas import INSTRUCTIONS, TOOLS
-from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.records import HandoffClient
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
@@ -134,7 +134,7 @@ def sides(
     claude: Path, tmux: Tmux, api: Api, tmp_path: Path, database: Path
 ) -> Iterator[tuple[Side, Side]]:
     """The chat, whose client starts our server, and the coding client, which asks one over HTTP."""
-    chat, code = (Terminal(claude, tmux, api, tmp_path / side, name=side) for side in Client)
+    chat, code = (Terminal(claude, tmux, api, tmp_path / side, name=side) for side in HandoffClient)
     install(chat.home)
     protected = serving(tmp_path, verb=("mcp", "--http"), env={"SM_SERVE_TOKEN": TOKEN})
     with protected as served:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import catch_up
 from sm.plugins.cost.ledger.prices import find_price
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
@@ -98,7 +98,7 @@ def test_a_rotated_context_is_still_the_sessions(
 
 
 def test_a_killed_client_a_resumed_conversation_and_its_fork(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     client.paste("begin")
     client.wait_events("Stop")
@@ -133,7 +133,7 @@ def test_a_killed_client_a_resumed_conversation_and_its_fork(
 
 
 def test_an_interrupted_answer_is_bounded_and_a_compaction_unknown_after_a_kill(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     hold = threading.Event()
     api.say(Reply("half of an answer\n" * 6, hold=hold, usage=counting.use()))
@@ -174,7 +174,7 @@ def _read_transcript(client: Terminal) -> str:
     return Path(client.events("SessionStart")[0].payload["transcript_path"]).read_text()
 
 
-def enter_client(ledger: Ledger, client: Terminal) -> None:
+def enter_client(ledger: CostLedger, client: Terminal) -> None:
     """Enter all that a client has written, and when its processes began."""
     begun = client.events("SessionStart")
     ledger.note_starts(
@@ -193,7 +193,7 @@ AUTOMATIC = {
 
 
 def test_compactions_are_known_once_the_client_has_ended(
-    terminal: Terminal, api: Api, counting: Counting, ledger: Ledger
+    terminal: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     """By hand and by itself, over an end of every kind but KILL, `/clear` and `--resume`."""
     client, api.side_tokens = terminal, 777
@@ -258,7 +258,7 @@ def test_compactions_are_known_once_the_client_has_ended(
 
 
 def test_an_answer_that_breaks_off_and_its_second_try(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     """The client asks again by itself. What it has seen of the first try is in its account."""
     hold = threading.Event()
@@ -297,7 +297,7 @@ class Neighbour(Terminal):
 
 
 def test_two_sessions_in_one_directory_keep_apart(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     other = Neighbour(client.program, client.tmux, api, client.folder.parent / "other", "other")
     other.start()
@@ -331,7 +331,7 @@ SEARCH = Tool("WebSearch", {"query": "what is new"})
 
 
 def test_searches_and_asides_are_unknown_until_the_client_has_ended(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     """A search of the web and a question beside the conversation: no line counts what they use."""
     api.searches = 2
@@ -376,7 +376,7 @@ COUNTED = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 
 @pytest.mark.parametrize("tools", [(), (Tool.bash("echo x"),)], ids=["text", "tool"])
 def test_an_answer_cut_off_behind_a_whole_block_stays_a_lower_bound(
-    client: Terminal, api: Api, counting: Counting, ledger: Ledger, tools: tuple[Tool, ...]
+    client: Terminal, api: Api, counting: Counting, ledger: CostLedger, tools: tuple[Tool, ...]
 ) -> None:
     """The client makes up how it ended, and that its output was one token."""
     breaks_off = threading.Event()

@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, RecordFile
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
@@ -18,7 +18,7 @@ from tests.real.responses import exec_command, spawn_agent
 
 
 def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
-    codex: Codex, api: Api, counting: Counting, ledger: Ledger
+    codex: Codex, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     codex.start()
     api.say(Reply("", tools=(exec_command("echo hi"),), usage=counting.use()))
@@ -58,7 +58,7 @@ def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
 
 
 def test_codex_compacts_by_itself(
-    codex: Codex, api: Api, counting: Counting, ledger: Ledger
+    codex: Codex, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     config = codex.home / ".codex" / "config.toml"
     config.write_text("model_auto_compact_token_limit = 50000\n" + config.read_text())
@@ -79,7 +79,7 @@ def test_codex_compacts_by_itself(
 
 
 def test_agents_of_codex_are_their_threads(
-    codex: Codex, api: Api, counting: Counting, ledger: Ledger
+    codex: Codex, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     codex.start()
     api.say(Reply("", tools=(spawn_agent("Begin."),), usage=counting.use()))
@@ -116,7 +116,7 @@ def _as_codex_tells(tokens: Tokens) -> Tokens:
 
 
 def test_a_try_of_codex_that_breaks_off_is_an_unknown(
-    codex: Codex, api: Api, counting: Counting, ledger: Ledger
+    codex: Codex, api: Api, counting: Counting, ledger: CostLedger
 ) -> None:
     """Its turn goes on, and ends as a whole one."""
     codex.start()

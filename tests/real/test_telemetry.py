@@ -13,7 +13,7 @@ import pytest
 from sm.plugins.cost.follower import follow
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens
-from sm.plugins.cost.ledger.sums import By, add_up, read_sums
+from sm.plugins.cost.ledger.sums import SumGroup, add_up, read_sums
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -58,7 +58,7 @@ def test_a_compaction_is_known_at_once_and_after_a_kill(
         os.kill(managed.agent.pid, signal.SIGKILL)
         follow(managed.session)
         wait_equal(lambda: list_counted(ledger), list_spent)
-        assert add_up(read_sums(ledger, By.ISSUE)).is_complete
+        assert add_up(read_sums(ledger, SumGroup.ISSUE)).is_complete
 
 
 def test_searches_are_known_at_once_and_after_a_kill(
@@ -88,7 +88,7 @@ def test_searches_are_known_at_once_and_after_a_kill(
         os.kill(managed.agent.pid, signal.SIGKILL)
         follow(managed.session)
         wait_equal(lambda: list_counted(ledger), list_spent)
-        total = add_up(read_sums(ledger, By.ISSUE))
+        total = add_up(read_sums(ledger, SumGroup.ISSUE))
         assert (total.is_complete, total.tokens.searches) == (True, 2)
-        agents = {one.name for one in read_sums(ledger, By.AGENT)}
+        agents = {one.name for one in read_sums(ledger, SumGroup.AGENT)}
         assert agents == {"main", "search"}

@@ -20,8 +20,8 @@ from sm.plugins.forges.rest.shapes import (
     File,
     InlineShape,
     IssueShape,
-    Job,
     Jobs,
+    JobShape,
     Label,
     Permission,
     PullShape,
@@ -31,7 +31,7 @@ from sm.plugins.forges.rest.shapes import (
     TimelineShape,
     User,
 )
-from sm.plugins.forges.rest.woodpecker import LogEntry, Pipeline, Repo
+from sm.plugins.forges.rest.woodpecker import LogEntry, Repo, WoodpeckerPipeline
 from tests.servers.recorder import Exchange
 
 HOOK = "HOOK"
@@ -98,15 +98,15 @@ SHAPES: dict[tuple[str, str], Any] = {
     ("GET", f"{AT}/commits/SHA/statuses"): list[StatusShape],
     ("GET", f"{AT}/actions/runs"): ActionRuns,
     ("GET", f"{AT}/actions/tasks"): ActionTasks,
-    ("GET", f"{AT}/actions/runs/N/jobs"): Jobs | list[Job],
+    ("GET", f"{AT}/actions/runs/N/jobs"): Jobs | list[JobShape],
     ("GET", f"{AT}/actions/jobs/N/logs"): str,
     ("POST", f"{AT}/actions/runs/N/rerun"): None,
     ("POST", f"{AT}/actions/runs/N/rerun-failed-jobs"): None,
     ("GET", "/OWNER/NAME/actions/runs/N/jobs/N/logs"): str,
     ("GET", "/api/repos/lookup/OWNER/NAME"): Repo,
-    ("GET", "/api/repos/N/pipelines"): list[Pipeline],
-    ("GET", "/api/repos/N/pipelines/N"): Pipeline,
-    ("POST", "/api/repos/N/pipelines/N"): Pipeline,
+    ("GET", "/api/repos/N/pipelines"): list[WoodpeckerPipeline],
+    ("GET", "/api/repos/N/pipelines/N"): WoodpeckerPipeline,
+    ("POST", "/api/repos/N/pipelines/N"): WoodpeckerPipeline,
     ("GET", "/api/repos/N/logs/N/N"): list[LogEntry | None] | None,
 }
 """What `sm` reads the answer to each kind of request as; None if it does not read it."""

@@ -15,7 +15,7 @@ from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.plugins.forges.rest.convert import UNAPPROVED
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.reader import RestReader
 from tests.forges import woodpecker as fakes
 from tests.forges.server import Site
 from tests.forges.state import Status
@@ -57,7 +57,7 @@ class Yard(Protocol):
         ...
 
 
-def open_with(yard: Yard) -> RestForge[Reader]:
+def open_with(yard: Yard) -> RestForge[RestReader]:
     """The forge of our account, with Woodpecker as its CI."""
     file = yard.side.folder / "wood-token"
     file.touch(mode=0o600)
@@ -67,7 +67,7 @@ def open_with(yard: Yard) -> RestForge[Reader]:
     return made
 
 
-def list_pipelines(forge: RestForge[Reader]) -> list[dict[str, Any]]:
+def list_pipelines(forge: RestForge[RestReader]) -> list[dict[str, Any]]:
     """The pipelines as Woodpecker lists them, the last one first, but for those of one second."""
     import json
 

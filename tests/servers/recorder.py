@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
-from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client
-from sm.plugins.forges.web.request import Request
+from sm.plugins.forges.web.answer import HttpAnswer
+from sm.plugins.forges.web.client import ForgeClient
+from sm.plugins.forges.web.request import SentRequest
 
 FOLDER = Path(__file__).parents[1] / "forges" / "recordings"
 NAME = "harbor/harb"
@@ -69,7 +69,7 @@ class Book:
     journey: str = ""
     exchanges: list[Exchange] = field(default_factory=list)
 
-    def note(self, request: Request, url: str, answer: Answer) -> None:
+    def note(self, request: SentRequest, url: str, answer: HttpAnswer) -> None:
         """Note an exchange, if it is one with this server."""
         if not url.startswith(self.base):
             return
@@ -143,23 +143,23 @@ class Cleaner:
 @contextmanager
 def recording(book: Book) -> Iterator[Book]:
     """Note what clients of `sm` in this process are answered, until the end of the block."""
-    exchange, elsewhere = Client._exchange, Client._try_elsewhere
+    exchange, elsewhere = ForgeClient._exchange, ForgeClient._try_elsewhere
 
-    def noting(client: Client, request: Request, url: str) -> Answer:
+    def noting(client: ForgeClient, request: SentRequest, url: str) -> HttpAnswer:
         answer = exchange(client, request, url)
         book.note(request, url, answer)
         return answer
 
     def noting_page(
-        client: Client, url: str, path: str, limit: int, accept: Collection[int] = ()
-    ) -> Answer:
+        client: ForgeClient, url: str, path: str, limit: int, accept: Collection[int] = ()
+    ) -> HttpAnswer:
         answer = elsewhere(client, url, path, limit, accept)
-        book.note(Request("GET", url, ""), url, answer)
+        book.note(SentRequest("GET", url, ""), url, answer)
         return answer
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(Client, "_exchange", noting)
-        patches.setattr(Client, "_try_elsewhere", noting_page)
+        patches.setattr(ForgeClient, "_exchange", noting)
+        patches.setattr(ForgeClient, "_try_elsewhere", noting_page)
         yield book
 
 

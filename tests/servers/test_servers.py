@@ -24,9 +24,9 @@ from sm.adapters.forge.errors import (
 )
 from sm.adapters.forge.model import BOT, PullState, ReviewState
 from sm.plugins.forges.web import request
-from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client
-from sm.plugins.forges.web.request import Request
+from sm.plugins.forges.web.answer import HttpAnswer
+from sm.plugins.forges.web.client import ForgeClient
+from sm.plugins.forges.web.request import SentRequest
 from sm.testing.forge import ForgeContract
 from tests.helpers import wait_for
 from tests.servers.conftest import Servers
@@ -179,20 +179,20 @@ def refused(receiver: Receiver) -> bool:
 @contextmanager
 def killing(side: ServerSide, after_s: float) -> Iterator[None]:
     """Kill the server so long after the first write of the block has begun, and start it again."""
-    exchange, threads = Client._exchange, list[threading.Timer]()
+    exchange, threads = ForgeClient._exchange, list[threading.Timer]()
 
     def kill() -> None:
         side.server.process.kill()
         side.server.start()
 
-    def exchange_and_kill(client: Client, request: Request, url: str) -> Answer:
+    def exchange_and_kill(client: ForgeClient, request: SentRequest, url: str) -> HttpAnswer:
         if request.changes and not threads:
             threads.append(threading.Timer(after_s, kill))
             threads[0].start()
         return exchange(client, request, url)
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(Client, "_exchange", exchange_and_kill)
+        patches.setattr(ForgeClient, "_exchange", exchange_and_kill)
         yield
         assert threads, "nothing was written"
         threads[0].join()

@@ -17,7 +17,7 @@ from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json, read_text
 
 if TYPE_CHECKING:
-    from sm.plugins.chat.threads.records import Entry, Handoff
+    from sm.plugins.chat.threads.records import HandoffEntry, HandoffRecord
     from sm.sessions.machine import Machine
 
 ident_argument = click.argument("ident", metavar="ID")
@@ -187,7 +187,7 @@ def _client(machine: Machine, given: str | None) -> str:
     return operations.find_speaker(identify(machine.root, os.environ), given)
 
 
-def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
+def _told(handoff: HandoffRecord, what: str, *, as_json: bool) -> None:
     from sm.plugins.chat.threads import records
 
     if as_json:
@@ -196,12 +196,12 @@ def _told(handoff: Handoff, what: str, *, as_json: bool) -> None:
         say(f"{what} {handoff.id}")
 
 
-def _head(handoff: Handoff) -> str:
+def _head(handoff: HandoffRecord) -> str:
     about = f" · {handoff.project}" if handoff.project else ""
     return f"{one_line(handoff.title)} · {handoff.id}{about} · {handoff.status}"
 
 
-def _print_entry(entry: Entry, *, is_new: bool) -> None:
+def _print_entry(entry: HandoffEntry, *, is_new: bool) -> None:
     mark = "*" if is_new else " "
     at = entry.created_at[:16].replace("T", " ")
     say()
@@ -209,7 +209,7 @@ def _print_entry(entry: Entry, *, is_new: bool) -> None:
     say_text(textwrap.indent(clean(entry.content), "    "))
 
 
-def _print_line(entry: Entry, *, is_new: bool) -> None:
+def _print_line(entry: HandoffEntry, *, is_new: bool) -> None:
     import msgspec
 
     say_json(msgspec.json.encode(entry).decode())

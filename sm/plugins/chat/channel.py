@@ -31,12 +31,12 @@ class Chat(Channel, Struct, frozen=True):
             return
         from sm.plugins.chat.threads import bindings
         from sm.plugins.chat.threads.handoffs import open_bridge
-        from sm.plugins.chat.threads.records import Client, EntryType
+        from sm.plugins.chat.threads.records import EntryType, HandoffClient
 
         asked, about = EntryType.QUESTION, (self.session.record.project, self.session.issue)
         with open_bridge(database) as handoffs:
             for one in bindings.list_about_issue(handoffs, *about):
-                handoffs.add(one.handoff_id, asked, word.text, Client.CODE, key=word.id)
+                handoffs.add(one.handoff_id, asked, word.text, HandoffClient.CODE, key=word.id)
                 crash_point("bridge:asked")
 
     def listen(self) -> None:

@@ -23,7 +23,7 @@ from sm.messages.queue import Message
 from sm.messages.telling import make_event_id
 from sm.plugins.chat.threads import agent_texts, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Entry, EntryType
+from sm.plugins.chat.threads.records import EntryType, HandoffEntry
 from sm.sessions import monitors, registry
 from sm.sessions import plan as plans
 from sm.sessions.machine import Machine
@@ -103,7 +103,7 @@ def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
     return session if session.record.project == project else None
 
 
-def _hand(session: IssueSession, entry: Entry) -> None:
+def _hand(session: IssueSession, entry: HandoffEntry) -> None:
     ident = make_event_id(session, f"bridge:{entry.handoff_id}:{entry.seq}")
     content = clean(entry.content)
     if entry.type is EntryType.DECISION and _answers(session, entry, ident):
@@ -129,7 +129,7 @@ def _answer(session: IssueSession, author: str, text: str, ident: str) -> None:
         session.project.record(events.Problem(session=session.name, text=error.message))
 
 
-def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:
+def _answers(session: IssueSession, entry: HandoffEntry, ident: str) -> bool:
     """Say whether the decision answers what a person is asked; `ident` is made of it."""
     if answers.find(session.dir, ident):
         return True  # kept already, but the forge could not take it

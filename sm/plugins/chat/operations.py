@@ -11,7 +11,13 @@ from sm.base.errors import UsageError
 from sm.config.load import load
 from sm.plugins.chat.threads import arguments, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, Entry, Handoff, Status, Thread
+from sm.plugins.chat.threads.records import (
+    HandoffClient,
+    HandoffEntry,
+    HandoffRecord,
+    HandoffStatus,
+    HandoffThread,
+)
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 from sm.store.sqlite import transaction
@@ -23,7 +29,7 @@ FOLLOW_S = 0.5
 """Time between two looks for new entries, in seconds."""
 
 
-def find_speaker(caller: Caller, given: object) -> Client:
+def find_speaker(caller: Caller, given: object) -> HandoffClient:
     """Return which client calls, if it has said `given` (None for nothing).
 
     A session's agent is the coding client. Otherwise its own words would come back as the chat's.
@@ -33,13 +39,13 @@ def find_speaker(caller: Caller, given: object) -> Client:
 
     """
     if caller.session is None:
-        return Client.CHAT if given is None else arguments.check_client(given)
-    if given is not None and arguments.check_client(given) is not Client.CODE:
+        return HandoffClient.CHAT if given is None else arguments.check_client(given)
+    if given is not None and arguments.check_client(given) is not HandoffClient.CODE:
         raise UsageError(
             f"the agent of '{caller.session.label}' speaks as 'code', not as '{given}': say so, or "
             "nothing"
         )
-    return Client.CODE
+    return HandoffClient.CODE
 
 
 def create(
@@ -50,7 +56,7 @@ def create(
     project: object = None,
     issue: object = None,
     client: object,
-) -> Thread:
+) -> HandoffThread:
     """Begin a thread; with an `issue` of `project` it is bound to that.
 
     Raises:
@@ -75,7 +81,7 @@ def create(
     return made
 
 
-def get(machine: Machine, ident: object, client: object) -> Thread:
+def get(machine: Machine, ident: object, client: object) -> HandoffThread:
     """Return a thread as `client` sees it.
 
     Raises:
@@ -88,7 +94,7 @@ def get(machine: Machine, ident: object, client: object) -> Thread:
 
 def add(
     machine: Machine, ident: object, type_: object, content: object, client: object
-) -> tuple[Handoff, Entry]:
+) -> tuple[HandoffRecord, HandoffEntry]:
     """Append an entry; the agent that works on the thread's issue gets it.
 
     Raises:
@@ -110,8 +116,8 @@ def add(
 
 
 def follow(
-    machine: Machine, thread: Thread, *, pause: Callable[[float], None] = time.sleep
-) -> Iterator[Entry]:
+    machine: Machine, thread: HandoffThread, *, pause: Callable[[float], None] = time.sleep
+) -> Iterator[HandoffEntry]:
     """Yield the new entries of the thread from now on, until it is closed.
 
     An entry just before the close may be lost. `pause` is called between two looks.
@@ -126,7 +132,7 @@ def follow(
     while True:
         # Opened for each look, because another file may take its place, for example from a backup.
         with open_bridge(machine.settings.bridge_database) as handoffs:
-            if handoffs.handoff(ident).status is not Status.ACTIVE:
+            if handoffs.handoff(ident).status is not HandoffStatus.ACTIVE:
                 return
             added = handoffs.entries(ident, after=after)
         for entry in added:
@@ -135,7 +141,7 @@ def follow(
         pause(FOLLOW_S)
 
 
-def mark_read(machine: Machine, ident: object, client: object) -> Handoff:
+def mark_read(machine: Machine, ident: object, client: object) -> HandoffRecord:
     """Note that `client` has seen a whole thread.
 
     Raises:
@@ -146,7 +152,7 @@ def mark_read(machine: Machine, ident: object, client: object) -> Handoff:
         return handoffs.mark_read(arguments.check_handoff_id(ident), arguments.check_client(client))
 
 
-def close(machine: Machine, ident: object) -> Handoff:
+def close(machine: Machine, ident: object) -> HandoffRecord:
     """End a thread. A session on its issue first gets what it has not got yet.
 
     Raises:

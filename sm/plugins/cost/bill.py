@@ -17,7 +17,7 @@ from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
 from sm.plugins.cost.display import SPENT, SessionCost, encode, list_notes, tell_cost
 from sm.plugins.cost.ledger import intake
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import read_all
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_pricing
@@ -56,7 +56,7 @@ def price_late(root: Root, settings: MachineSettings) -> None:
         price_pending(ledger)
 
 
-def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Project]) -> None:
+def _close(ledger: CostLedger, root: Root, note: Path, projects: Mapping[str, Project]) -> None:
     files = ledger.list_files(note.stem)
     owner = max(
         (one.owner for one in files), key=lambda one: one.since, default=EntryOwner(note.stem)
@@ -79,7 +79,7 @@ def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Projec
     discard(note.with_name(f"cost.{note.stem}.lock"))
 
 
-def _enter_kill(ledger: Ledger, files: list[RecordFile], owner: EntryOwner, note: Path) -> None:
+def _enter_kill(ledger: CostLedger, files: list[RecordFile], owner: EntryOwner, note: Path) -> None:
     """Enter that the client was killed at work, if it was when it was seen last.
 
     One that has ended in order has accounted for all that its record has, if it is one that does.

@@ -33,7 +33,7 @@ from sm.sessions.session import IssueSession
 
 if TYPE_CHECKING:
     from sm.plugins.cost.budget.overview import LimitRow
-    from sm.plugins.cost.budget.rules import Limit
+    from sm.plugins.cost.budget.rules import BudgetLimit
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 
@@ -167,7 +167,7 @@ def _check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which:
         raise UsageError(f"by how much? write an amount behind it: {called} 5, or 2M for tokens")
 
 
-def _find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:
+def _find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> BudgetLimit:
     """The limit that is meant: `which` is `day`, `project`, `session`, or '' for an issue's.
 
     Raises:
@@ -194,7 +194,7 @@ def _find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit
     return _find_issue_limit(ctx, words)
 
 
-def _check(limit: Limit | None, what: str) -> Limit:
+def _check(limit: BudgetLimit | None, what: str) -> BudgetLimit:
     if limit is None:
         raise UsageError(f"no limit is set for {what}")
     return limit
@@ -218,12 +218,12 @@ def _find_session(ctx: click.Context, words: tuple[str, ...]) -> AnySession:
     return find(load_machine(ctx).root, name_target(ctx, words))
 
 
-def _find_session_limit(session: AnySession) -> Limit:
+def _find_session_limit(session: AnySession) -> BudgetLimit:
     limit = find_session_limit(session, read_own(session))
     return _check(limit, f"the session '{session.address}': budget.session")
 
 
-def _find_placed_limit(ctx: click.Context, words: tuple[str, ...]) -> Limit | None:
+def _find_placed_limit(ctx: click.Context, words: tuple[str, ...]) -> BudgetLimit | None:
     """The limit of the session that they name, if it runs elsewhere and has one."""
     name, _, number = name_target(ctx, words).partition("#")
     settings = load_any_config(ctx).project(name)
@@ -247,7 +247,7 @@ def _find_without_issue(ctx: click.Context, words: tuple[str, ...]) -> AnySessio
     )
 
 
-def _find_issue_limit(ctx: click.Context, words: tuple[str, ...]) -> Limit:
+def _find_issue_limit(ctx: click.Context, words: tuple[str, ...]) -> BudgetLimit:
     name, _, number = name_target(ctx, words).partition("#")
     if not ISSUE.fullmatch(number):
         raise UsageError(

@@ -11,7 +11,7 @@ from sm.base.decoding import decode
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.ledger.prices import Price, Rates
 from sm.plugins.cost.ledger.records.record import Tokens
-from sm.plugins.cost.ledger.sums import By, Sum, add_up
+from sm.plugins.cost.ledger.sums import Sum, SumGroup, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
 BY_CLIENT = "Client"
@@ -22,7 +22,7 @@ WITHOUT = "no issue"
 HERE = "this machine"
 
 
-UNNAMED = {By.PROJECT: WITHOUT, By.HOST: HERE}
+UNNAMED = {SumGroup.PROJECT: WITHOUT, SumGroup.HOST: HERE}
 """Names of groups whose sums have none; any other group is unknown."""
 
 
@@ -33,7 +33,7 @@ class CostTable(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def make_table(by: By, sums: Sequence[Sum], width: int | None) -> CostTable:
+def make_table(by: SumGroup, sums: Sequence[Sum], width: int | None) -> CostTable:
     """Make it no wider than `width`, if given: first without the client's column, then by names."""
     from sm.views.columns import fit
 
@@ -59,9 +59,9 @@ def _measure(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def name_sum(by: By, one: Sum) -> str:
+def name_sum(by: SumGroup, one: Sum) -> str:
     """Name what the sum is of."""
-    if by is By.ISSUE:
+    if by is SumGroup.ISSUE:
         return f"{one.name}#{one.issue}" if one.issue else WITHOUT
     return one.name or UNNAMED.get(by, UNKNOWN)
 
@@ -150,12 +150,12 @@ CSV_HEADER = (
 )
 
 
-def list_csv_rows(by: By, sums: Sequence[Sum]) -> Iterator[tuple[object, ...]]:
+def list_csv_rows(by: SumGroup, sums: Sequence[Sum]) -> Iterator[tuple[object, ...]]:
     """The sums for another program: a header, and a row each."""
-    first = CSV_HEADER if by is By.ISSUE else (str(by), *CSV_HEADER[2:])
+    first = CSV_HEADER if by is SumGroup.ISSUE else (str(by), *CSV_HEADER[2:])
     yield first
     for one in sums:
-        group = (one.name, one.issue) if by is By.ISSUE else (one.name,)
+        group = (one.name, one.issue) if by is SumGroup.ISSUE else (one.name,)
         counts = tuple(getattr(one.tokens, name) for name in Tokens.__struct_fields__)
         price = (f"{one.price:.9f}", one.currency, one.unpriced, one.at_least, one.unknown)
         said: tuple[object, ...] = ("",) * 4

@@ -16,12 +16,12 @@ import msgspec
 
 from sm.config.schema import Config, MachineSettings
 from sm.plugins.cost.display import format_cost, tell_cost
-from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, name_day, open_ledger
 from sm.plugins.cost.ledger.nodes import list_unheard as list_unheard
 from sm.plugins.cost.ledger.prices import list_notes
 from sm.plugins.cost.ledger.sums import (
-    By,
     Sum,
+    SumGroup,
     read_sums,
     read_sums_by_agent,
     read_sums_of_issues,
@@ -79,7 +79,7 @@ def check_project(path: Path, project: str, settings: MachineSettings) -> None:
     configured = [one.name for one in settings.projects] if isinstance(settings, Config) else []
     if not project or project in configured:
         return
-    known = {one.name for one in read_known(path, [By.PROJECT])[By.PROJECT]} - {""}
+    known = {one.name for one in read_known(path, [SumGroup.PROJECT])[SumGroup.PROJECT]} - {""}
     if project not in known:
         names = ", ".join(sorted({*known, *configured})) or "none"
         raise ValueError(f"no project {project!r} is known: there is {names}")
@@ -87,12 +87,14 @@ def check_project(path: Path, project: str, settings: MachineSettings) -> None:
 
 def list_price_notes(path: Path, since: str = "", project: str = "") -> list[str]:
     """List what is to be said of the prices in a report."""
-    models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
+    models = [
+        one.name for one in read_known(path, [SumGroup.MODEL], since, project)[SumGroup.MODEL]
+    ]
     return list(list_notes(models, datetime.date.today()))
 
 
 def read_report(
-    path: Path, by: By, since: str, project: str, warn: Callable[[str], object]
+    path: Path, by: SumGroup, since: str, project: str, warn: Callable[[str], object]
 ) -> list[Sum]:
     """The sums of the ledger at `path`; `warn` is told what is not in them."""
     from sm.plugins.cost.ledger.intake import open_current
@@ -104,8 +106,8 @@ def read_report(
 
 
 def read_known(
-    path: Path, groups: Iterable[By], since: str = "", project: str = ""
-) -> dict[By, list[Sum]]:
+    path: Path, groups: Iterable[SumGroup], since: str = "", project: str = ""
+) -> dict[SumGroup, list[Sum]]:
     """The sums of the ledger as it is: nothing is read on, and no price looked up.
 
     Raises:
@@ -138,7 +140,7 @@ def read(settings: MachineSettings, subjects: Sequence[Subject]) -> Mapping[str,
         }
 
 
-def _find(ledger: Ledger, subjects: Sequence[Subject]) -> Iterator[tuple[str, Sum]]:
+def _find(ledger: CostLedger, subjects: Sequence[Subject]) -> Iterator[tuple[str, Sum]]:
     issues = read_sums_of_issues(ledger, {(one.project, one.issue) for one in subjects})
     sessions = read_sums_of_sessions(ledger, {one.session for one in subjects if not one.issue})
     for one in subjects:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sm.plugins.cost.ledger.nodes import list_unheard
-from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.report import check_project, list_price_notes, parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.web.endpoint import Call, Endpoint
@@ -17,7 +17,7 @@ from sm.web.errors import HttpError
 class CostQuery(Struct, frozen=True):
     """A query for costs, as by the options of `sm cost`."""
 
-    by: Annotated[By, Meta(description="What to sum up together.")] = By.ISSUE
+    by: Annotated[SumGroup, Meta(description="What to sum up together.")] = SumGroup.ISSUE
     since: Annotated[
         str, Meta(description="From that day on: 2026-11-28, or 7d ago.", max_length=40)
     ] = ""

@@ -17,7 +17,7 @@ from sm.cli.words import print_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sm.plugins.cost.ledger.sums import By, Sum
+    from sm.plugins.cost.ledger.sums import Sum, SumGroup
     from sm.sessions.machine import Machine
 
 GROUPS = ("issue", "day", "model", "project", "agent", "host")
@@ -57,7 +57,7 @@ def command(
     Each request counts once, also those of subagents. ≥ marks what is more in truth: some requests
     are in no record of the agent CLI. docs/COST.md says how each figure comes about.
     """
-    from sm.plugins.cost.ledger.sums import By
+    from sm.plugins.cost.ledger.sums import SumGroup
     from sm.plugins.cost.report import check_project, list_price_notes, read_report
     from sm.plugins.cost.settings import find_ledger
 
@@ -70,13 +70,13 @@ def command(
         _show_prices(path, since, project, as_json=as_json)
         return
     hear_elsewhere()
-    sums = read_report(path, By(by), since, project, warn)
+    sums = read_report(path, SumGroup(by), since, project, warn)
     if as_json:
         print_json(sums)
     elif as_csv:
-        _print_csv(By(by), sums)
+        _print_csv(SumGroup(by), sums)
     elif sums:
-        _show(By(by), sums, list_price_notes(path, since, project))
+        _show(SumGroup(by), sums, list_price_notes(path, since, project))
     else:
         say("no requests are known", err=True)
 
@@ -99,7 +99,7 @@ def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
         ask_for_person(config, warn)
 
 
-def _show(by: By, sums: list[Sum], notes: list[str]) -> None:
+def _show(by: SumGroup, sums: list[Sum], notes: list[str]) -> None:
     from sm.plugins.cost.display import make_table
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -113,10 +113,12 @@ def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None
     """Show the prices of the models that were used, without any of those that are listed."""
     from sm.plugins.cost.display import make_price_table
     from sm.plugins.cost.ledger.prices import list_prices
-    from sm.plugins.cost.ledger.sums import By
+    from sm.plugins.cost.ledger.sums import SumGroup
     from sm.plugins.cost.report import list_price_notes, read_known
 
-    models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
+    models = [
+        one.name for one in read_known(path, [SumGroup.MODEL], since, project)[SumGroup.MODEL]
+    ]
     found = list_prices(models)
     if as_json:
         print_json(found)
@@ -126,7 +128,7 @@ def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None
         say(note, err=True)
 
 
-def _print_csv(by: By, sums: list[Sum]) -> None:
+def _print_csv(by: SumGroup, sums: list[Sum]) -> None:
     import csv
     import io
 

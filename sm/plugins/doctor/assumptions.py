@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
-from sm.plugins.doctor.subject import LOOK_S, WAIT_S, Subject
+from sm.plugins.doctor.subject import LOOK_S, WAIT_S, ProbeSubject
 from sm.sessions.agent_state import State
 from sm.sessions.terminal import read_tail
 from sm.setup.finding import Finding, fail, ok, warn
@@ -24,7 +24,7 @@ DOCUMENT = "see docs/PROFILES.md"
 PROMPT = "Reply with the single word ok."
 
 
-def check_prompt(subject: Subject) -> Iterator[Finding]:
+def check_prompt(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that the CLI shows its composer, idle and empty."""
     profile = subject.profile
     screen, text = await_prompt(subject)
@@ -59,7 +59,7 @@ def check_prompt(subject: Subject) -> Iterator[Finding]:
 
 
 def await_prompt(
-    subject: Subject, is_known: Callable[[str], bool] = lambda _: False
+    subject: ProbeSubject, is_known: Callable[[str], bool] = lambda _: False
 ) -> tuple[Screen, str]:
     """Return the first screen with a prompt, or the last one before it stood still, and its text.
 
@@ -78,7 +78,7 @@ def await_prompt(
         time.sleep(LOOK_S)
 
 
-def check_hooks(subject: Subject) -> Iterator[Finding]:
+def check_hooks(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that it calls its hooks, and that they name its own session id."""
     if not (hooks := subject.profile.hooks):
         return
@@ -94,7 +94,7 @@ def check_hooks(subject: Subject) -> Iterator[Finding]:
         yield ok(f"hooks '{hooks}': SessionStart told, idle")
 
 
-def check_erase(subject: Subject) -> Iterator[Finding]:
+def check_erase(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that a paste shows in the composer, and that the erase key removes it."""
     yield _reads(subject, "a line", "one line")
     key = subject.profile.erase_key
@@ -108,7 +108,7 @@ def check_erase(subject: Subject) -> Iterator[Finding]:
         yield warn("erase_key: none, so nothing more can be tried", DOCUMENT)
 
 
-def check_limits(subject: Subject) -> Iterator[Finding]:
+def check_limits(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that the largest allowed paste arrives unchanged, and several stay side by side."""
     profile = subject.profile
     if profile.paste_lines or profile.frame:
@@ -125,7 +125,7 @@ def check_limits(subject: Subject) -> Iterator[Finding]:
         subject.erase()
 
 
-def check_stash(subject: Subject) -> Iterator[Finding]:
+def check_stash(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that a draft can be put aside, and comes back."""
     if not (key := subject.profile.stash_key):
         return
@@ -148,7 +148,7 @@ def check_stash(subject: Subject) -> Iterator[Finding]:
         yield fail("stashed: nothing on the screen tells that a draft is put aside", DOCUMENT)
 
 
-def check_interrupt(subject: Subject) -> Iterator[Finding]:
+def check_interrupt(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that the key that stops a turn is harmless without a turn."""
     if not (key := subject.profile.interrupt_key):
         return
@@ -160,7 +160,7 @@ def check_interrupt(subject: Subject) -> Iterator[Finding]:
         yield ok(f"interrupt_key '{key}': harmless when idle")
 
 
-def check_clear(subject: Subject) -> Iterator[Finding]:
+def check_clear(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that it begins a new context, and that its hooks, if it has any, say so."""
     if not (text := subject.profile.clear):
         return
@@ -183,7 +183,7 @@ def check_clear(subject: Subject) -> Iterator[Finding]:
         yield ok(f"clear '{text}': the prompt is back; no hook tells of a new context")
 
 
-def check_answer(subject: Subject) -> Iterator[Finding]:
+def check_answer(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that it receives one prompt, works on it, and answers."""
     hooks, began = subject.profile.hooks, time.monotonic()
     subject.paste(PROMPT, submit=subject.profile.submit_keys)
@@ -207,7 +207,7 @@ def check_answer(subject: Subject) -> Iterator[Finding]:
         yield fail(f"idle_colour, busy: the screen tells '{subject.screen.prompt}' ever after")
 
 
-def check_leave(subject: Subject) -> Iterator[Finding]:
+def check_leave(subject: ProbeSubject) -> Iterator[Finding]:
     """Check that one of its words ends it. That is why sm never types these words."""
     if not subject.profile.leave:
         return
@@ -219,12 +219,12 @@ def check_leave(subject: Subject) -> Iterator[Finding]:
         yield warn(f"leave '{word}': does not end it", "such a text is marked as a note in vain")
 
 
-def _is_ready(subject: Subject) -> bool:
+def _is_ready(subject: ProbeSubject) -> bool:
     screen = subject.screen
     return screen.prompt is Prompt.IDLE and not screen.draft
 
 
-def _reads(subject: Subject, what: str, *chunks: str) -> Finding:
+def _reads(subject: ProbeSubject, what: str, *chunks: str) -> Finding:
     """Paste, and read the text back."""
     text = "".join(chunks)
     if not subject.paste(*chunks):
@@ -240,7 +240,7 @@ def _short(text: str) -> str:
     return line if len(line) <= 60 else line[:59] + "…"
 
 
-CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[ProbeSubject], Iterator[Finding]], ...] = (
     check_prompt,
     check_hooks,
     check_erase,
@@ -251,8 +251,8 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
 )
 """Checks without any cost."""
 
-FULL: tuple[Callable[[Subject], Iterator[Finding]], ...] = (check_answer,)
+FULL: tuple[Callable[[ProbeSubject], Iterator[Finding]], ...] = (check_answer,)
 """Checks that cost the account something."""
 
-LAST: tuple[Callable[[Subject], Iterator[Finding]], ...] = (check_leave,)
+LAST: tuple[Callable[[ProbeSubject], Iterator[Finding]], ...] = (check_leave,)
 """Checks that end the CLI."""

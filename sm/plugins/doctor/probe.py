@@ -26,8 +26,8 @@ from sm.config.schema import AgentSettings, Config
 from sm.plugins.doctor.agent_cli import check_version
 from sm.plugins.doctor.agent_cli import warn_of_settings as name_causes
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
-from sm.plugins.doctor.starts import STARTS, Start, walk
-from sm.plugins.doctor.subject import Subject
+from sm.plugins.doctor.starts import STARTS, FirstStart, walk
+from sm.plugins.doctor.subject import ProbeSubject
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
@@ -92,7 +92,7 @@ def _probe(root: Root, agent: AgentSettings, profile: Profile, full: bool) -> It
 
 
 def _walk(
-    told: list[int], start: Start, agent: AgentSettings, profile: Profile
+    told: list[int], start: FirstStart, agent: AgentSettings, profile: Profile
 ) -> Iterator[Finding]:
     with _place() as place:
         worktree, variables = start.prepare(place.path)
@@ -104,11 +104,11 @@ def _walk(
 @contextlib.contextmanager
 def _started(
     told: list[int], agent: AgentSettings, profile: Profile, cwd: Path
-) -> Iterator[Subject]:
+) -> Iterator[ProbeSubject]:
     """Yield the agent CLI, started in `cwd`; it ends with the probe."""
     with _place() as place, _server() as tmux:
         session = registry.create(place, _session(place, cwd, agent, profile))
-        subject = Subject(tmux, session, profile, time.monotonic(), told)
+        subject = ProbeSubject(tmux, session, profile, time.monotonic(), told)
         try:
             agent_process.launch(tmux, session, Launch(agent, profile), generation=1)
             yield subject

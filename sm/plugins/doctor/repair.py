@@ -11,7 +11,7 @@ from sm.base.errors import SmError
 from sm.setup.finding import Finding, Level
 
 
-class Result(StrEnum):
+class RepairResult(StrEnum):
     """Outcome of a repair."""
 
     NONE = ""
@@ -21,7 +21,7 @@ class Result(StrEnum):
     WOULD = "would"
 
 
-class Told(Struct, frozen=True):
+class ToldFinding(Struct, frozen=True):
     """A finding as it is told.
 
     `fix` is what `--fix` does about it, '' for nothing; afterwards what it did, or why it did not.
@@ -32,12 +32,12 @@ class Told(Struct, frozen=True):
     advice: str
     where: str
     fix: str = ""
-    result: Result = Result.NONE
+    result: RepairResult = RepairResult.NONE
 
     @property
     def is_broken(self) -> bool:
         """Whether nothing works as long as the finding stands."""
-        return self.level is Level.FAIL and self.result is not Result.DONE
+        return self.level is Level.FAIL and self.result is not RepairResult.DONE
 
     @property
     def is_well(self) -> bool:
@@ -45,13 +45,13 @@ class Told(Struct, frozen=True):
         return self.level is Level.OK and not self.result
 
 
-def tell(finding: Finding) -> Told:
+def tell(finding: Finding) -> ToldFinding:
     """Return the finding as it is told without a repair."""
     doing = finding.fix.doing if finding.fix else ""
-    return Told(finding.level, finding.what, finding.advice, finding.where, doing)
+    return ToldFinding(finding.level, finding.what, finding.advice, finding.where, doing)
 
 
-def repair(finding: Finding, *, dry_run: bool) -> Told:
+def repair(finding: Finding, *, dry_run: bool) -> ToldFinding:
     """Repair what was found, if that is safe; return what came of it."""
     if finding.fix is None:
         return tell(finding)
@@ -63,7 +63,9 @@ def repair(finding: Finding, *, dry_run: bool) -> Told:
     except Exception as error:  # it may be anybody's code
         kept = plugin.describe(error)
     if kept:
-        return structs.replace(tell(finding), fix=kept, advice=fix.by_hand, result=Result.KEPT)
+        return structs.replace(
+            tell(finding), fix=kept, advice=fix.by_hand, result=RepairResult.KEPT
+        )
     if dry_run:
-        return structs.replace(tell(finding), result=Result.WOULD)
-    return structs.replace(tell(finding), fix=fix.done, advice="", result=Result.DONE)
+        return structs.replace(tell(finding), result=RepairResult.WOULD)
+    return structs.replace(tell(finding), fix=fix.done, advice="", result=RepairResult.DONE)

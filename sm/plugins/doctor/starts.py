@@ -19,7 +19,7 @@ from sm.adapters.agent.start_dialogs import StartDialog, find_start_dialog
 from sm.adapters.git_call import call
 from sm.base.text import printable
 from sm.plugins.doctor.assumptions import DOCUMENT, await_prompt
-from sm.plugins.doctor.subject import Subject
+from sm.plugins.doctor.subject import ProbeSubject
 from sm.sessions.terminal import read_tail
 from sm.setup.finding import Finding, ok, warn
 
@@ -43,7 +43,7 @@ wire_api = "responses"
 """Provider at an address where nobody listens: Codex wants no login for it."""
 
 
-class Start(Struct, frozen=True):
+class FirstStart(Struct, frozen=True):
     """A kind of start: `variable` names the folder of the configuration, which has these files.
 
     `beside` are files in the worktree.
@@ -67,7 +67,7 @@ class Start(Struct, frozen=True):
 
 STARTS = {
     CLAUDE.program: (
-        Start(
+        FirstStart(
             "a first start",
             "CLAUDE_CONFIG_DIR",
             {".claude.json": ONBOARDED},
@@ -75,14 +75,14 @@ STARTS = {
         ),
     ),
     CODEX.program: (
-        Start("a start without a login", "CODEX_HOME"),
-        Start("a first start", "CODEX_HOME", {"config.toml": PROVIDER}),
+        FirstStart("a start without a login", "CODEX_HOME"),
+        FirstStart("a first start", "CODEX_HOME", {"config.toml": PROVIDER}),
     ),
 }
 """Starts to walk through, by the profile's program. For others no configuration is known."""
 
 
-def walk(start: Start, subject: Subject) -> Iterator[Finding]:
+def walk(start: FirstStart, subject: ProbeSubject) -> Iterator[Finding]:
     """Yield what each step of the start shows, and what sm does about it."""
     for step in range(1, STEPS + 1):
         where = f"{start.name}, step {step}"
@@ -106,7 +106,7 @@ def walk(start: Start, subject: Subject) -> Iterator[Finding]:
     yield warn(f"{start.name}: no input line after {STEPS} steps", DOCUMENT)
 
 
-def _answer(subject: Subject, dialog: StartDialog) -> bool:
+def _answer(subject: ProbeSubject, dialog: StartDialog) -> bool:
     """Give the answer with which the start goes on; say whether the dialog is over then."""
 
     def is_over() -> bool:
@@ -116,7 +116,7 @@ def _answer(subject: Subject, dialog: StartDialog) -> bool:
     return any(tries)
 
 
-def _tell_unknown(where: str, subject: Subject, text: str, prompt: Prompt) -> Finding:
+def _tell_unknown(where: str, subject: ProbeSubject, text: str, prompt: Prompt) -> Finding:
     if not text.strip() or subject.look()[0] is None:
         said = " / ".join(read_tail(subject.session.terminal_log, 3).splitlines())
         return warn(f"{where}: it ended: {said or 'it said nothing'}", "try the command by hand")

@@ -28,7 +28,7 @@ MENU, MOVES_S = 4, 2.0
 """Rows that a menu has at most, and the seconds that its mark may take from one to the next."""
 
 
-class Subject(Struct):
+class ProbeSubject(Struct):
     """The CLI in its session; `began` is the time of its launch, by the monotonic clock.
 
     `signals` are those that told us to end. `is_hopeless` says that there is nothing left to try.

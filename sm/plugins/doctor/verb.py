@@ -18,7 +18,7 @@ from sm.cli.words import print_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sm.plugins.doctor.repair import Told
+    from sm.plugins.doctor.repair import ToldFinding
     from sm.setup.finding import Finding
 
 COLOURS = {
@@ -89,7 +89,9 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _show(found: Iterator[Finding], *, fix: bool, dry_run: bool, quietly: bool) -> Iterator[Told]:
+def _show(
+    found: Iterator[Finding], *, fix: bool, dry_run: bool, quietly: bool
+) -> Iterator[ToldFinding]:
     """Tell each finding as it comes, and its repair; what is well is told only without one."""
     from sm.plugins.doctor.repair import repair, tell
 
@@ -137,7 +139,7 @@ def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _tell(told: Told) -> None:
+def _tell(told: ToldFinding) -> None:
     level = Styled(f"{told.result or told.level:5}", COLOURS[told.result or told.level])
     what = told.fix if told.result in ("done", "would") else told.what
     if told.result == "kept":

@@ -9,20 +9,20 @@ from msgspec import Struct
 
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.state import ForgeFiles
-from sm.plugins.forges.web.ledger import HOUR_S, Book, Count, Hour, read_book
-from sm.plugins.forges.web.limits import Limit
+from sm.plugins.forges.web.ledger import HOUR_S, Hour, QuotaBook, RequestCount, read_book
+from sm.plugins.forges.web.limits import RateLimit
 from sm.store.paths import Root
 
 
-class Spent(Struct, frozen=True):
+class SpentRequests(Struct, frozen=True):
     """The requests for one purpose: in this hour, and in the last 24 hours.
 
     `session` is the one that they were sent for, '' if they were for all of them.
     """
 
     purpose: str
-    hour: Count
-    day: Count
+    hour: RequestCount
+    day: RequestCount
     session: str = ""
 
 
@@ -34,9 +34,9 @@ class Quota(Struct, frozen=True):
 
     project: str
     forge: str
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[RateLimit, ...] = ()
     blocked_until: float = 0.0
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[SpentRequests, ...] = ()
     hours: tuple[Hour, ...] = ()
 
 
@@ -50,7 +50,7 @@ def read_quotas(root: Root, projects: Iterable[ProjectSettings]) -> list[Quota]:
     return [make_quota(project, book, now) for project, book in books if book.hours]
 
 
-def make_quota(project: ProjectSettings, book: Book, now: float) -> Quota:
+def make_quota(project: ProjectSettings, book: QuotaBook, now: float) -> Quota:
     """Make the quota of a project from its ledger, at `now` (seconds since the epoch)."""
     hour, day = book.by_session(now // HOUR_S * HOUR_S), book.by_session()
     return Quota(
@@ -59,7 +59,12 @@ def make_quota(project: ProjectSettings, book: Book, now: float) -> Quota:
         limits=tuple(limit for _, limit in sorted(book.limits.items()) if limit.resets_at > now),
         blocked_until=book.blocked_until if book.blocked_until > now else 0.0,
         spent=tuple(
-            Spent(purpose, hour.get((session, purpose), Count()), day[session, purpose], session)
+            SpentRequests(
+                purpose,
+                hour.get((session, purpose), RequestCount()),
+                day[session, purpose],
+                session,
+            )
             for session, purpose in sorted(day)
         ),
         hours=book.hours,

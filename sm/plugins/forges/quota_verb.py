@@ -16,15 +16,15 @@ from sm.views.times import format_moment
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
-    from sm.plugins.forges.quota import Quota, Spent
+    from sm.plugins.forges.quota import Quota, SpentRequests
     from sm.sessions.project import Project
 
 
-class Row(NamedTuple):
+class QuotaRow(NamedTuple):
     """A purpose of a project."""
 
     project: str
-    spent: Spent
+    spent: SpentRequests
 
 
 @click.command("quota")
@@ -56,7 +56,7 @@ def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> Non
 def _show(found: list[Quota]) -> None:
     from sm.cli.table import list_plain_lines
 
-    rows = [Row(quota.project, spent) for quota in found for spent in quota.spent]
+    rows = [QuotaRow(quota.project, spent) for quota in found for spent in quota.spent]
     say_lines(list_plain_lines(rows, _columns()))
     for quota in found:
         _show_limits(quota)

@@ -10,7 +10,7 @@ from sm.views.numbers import DayNumbers
 from sm.views.states import ShownState
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class SpentTokens(Struct, frozen=True, kw_only=True):
     """Usage of a model by a project; `unpriced` of its requests have no known price.
 
     `incomplete` have used more than is counted, or nobody knows how much.
@@ -25,7 +25,7 @@ class Spent(Struct, frozen=True, kw_only=True):
     incomplete: int = 0
 
 
-class Asked(Struct, frozen=True):
+class AskedRequests(Struct, frozen=True):
     """Requests to the forge of a project for one purpose, by what came of them."""
 
     project: str
@@ -34,7 +34,7 @@ class Asked(Struct, frozen=True):
     points: int
 
 
-class Left(Struct, frozen=True):
+class LeftRequests(Struct, frozen=True):
     """Rest of a forge's limit until `resets_at`, seconds since 1970."""
 
     project: str
@@ -44,7 +44,7 @@ class Left(Struct, frozen=True):
     resets_at: float
 
 
-class Tick(Struct, frozen=True):
+class LastTick(Struct, frozen=True):
     """Last completed tick of `dev-poll` for a project, `at` seconds since 1970."""
 
     project: str
@@ -62,7 +62,7 @@ class Used(Struct, frozen=True):
     resets_at: float | None
 
 
-class Facts(Struct, kw_only=True):
+class ScrapeFacts(Struct, kw_only=True):
     """All facts of a scrape. `parts` says of each part whether it could be read.
 
     `sessions` are counted by project and state, `needs` by kind with the time since which the
@@ -78,9 +78,9 @@ class Facts(Struct, kw_only=True):
     numbers: tuple[DayNumbers, ...] = ()
     heard: dict[tuple[str, str], int] = {}
     passes: Sums | None = None
-    ticks: tuple[Tick, ...] = ()
-    asked: tuple[Asked, ...] = ()
-    left: tuple[Left, ...] = ()
+    ticks: tuple[LastTick, ...] = ()
+    asked: tuple[AskedRequests, ...] = ()
+    left: tuple[LeftRequests, ...] = ()
     blocked: dict[str, float] = {}
-    spent: tuple[Spent, ...] = ()
+    spent: tuple[SpentTokens, ...] = ()
     windows: tuple[Used, ...] = ()

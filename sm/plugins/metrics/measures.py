@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.base.need import NeedKind
 from sm.passes.tally import Ended
-from sm.plugins.metrics.facts import Facts, Left, Spent
+from sm.plugins.metrics.facts import LeftRequests, ScrapeFacts, SpentTokens
 from sm.views.numbers import SECONDS
 from sm.views.states import ShownState
 
@@ -49,34 +49,34 @@ class Measure(Struct, frozen=True):
     name: str
     help: str
     labels: tuple[str, ...]
-    list: Callable[[Facts], Samples]
+    list: Callable[[ScrapeFacts], Samples]
     counts: bool = False
 
 
-def _list_parts(facts: Facts) -> Samples:
+def _list_parts(facts: ScrapeFacts) -> Samples:
     return (((part,), float(is_read)) for part, is_read in facts.parts.items())
 
 
-def _list_sessions(facts: Facts) -> Iterator[tuple[tuple[str, ...], float]]:
+def _list_sessions(facts: ScrapeFacts) -> Iterator[tuple[tuple[str, ...], float]]:
     projects = dict.fromkeys((*facts.projects, *(project for project, _ in facts.sessions)))
     for project in projects:
         for state in ShownState:
             yield (project, state), facts.sessions.get((project, state), 0)
 
 
-def _list_needs(facts: Facts) -> Samples:
+def _list_needs(facts: ScrapeFacts) -> Samples:
     return (((kind,), facts.needs.get(kind, (0, 0.0))[0]) for kind in NeedKind)
 
 
-def _list_oldest(facts: Facts) -> Samples:
+def _list_oldest(facts: ScrapeFacts) -> Samples:
     return (((kind,), since) for kind, (_, since) in facts.needs.items() if since)
 
 
-def _count_of(field: str) -> Callable[[Facts], Samples]:
+def _count_of(field: str) -> Callable[[ScrapeFacts], Samples]:
     return lambda facts: (((one.project,), getattr(one, field)) for one in facts.numbers)
 
 
-def _list_times(facts: Facts) -> Samples:
+def _list_times(facts: ScrapeFacts) -> Samples:
     return (
         ((one.project, turn), getattr(one, field))
         for one in facts.numbers
@@ -84,18 +84,18 @@ def _list_times(facts: Facts) -> Samples:
     )
 
 
-def _heard(what: str) -> Callable[[Facts], Samples]:
+def _heard(what: str) -> Callable[[ScrapeFacts], Samples]:
     return lambda facts: (
         ((word,), number) for (known, word), number in facts.heard.items() if known == what
     )
 
 
-def _list_passes(facts: Facts) -> Samples:
+def _list_passes(facts: ScrapeFacts) -> Samples:
     sums = facts.passes
     return (((end,), sums.ended.get(end, 0)) for end in Ended) if sums else ()
 
 
-def _list_requests(facts: Facts) -> Samples:
+def _list_requests(facts: ScrapeFacts) -> Samples:
     return (
         ((one.project, one.purpose, result), number)
         for one in facts.asked
@@ -103,11 +103,11 @@ def _list_requests(facts: Facts) -> Samples:
     )
 
 
-def _of_limit(read: Callable[[Left], float]) -> Callable[[Facts], Samples]:
+def _of_limit(read: Callable[[LeftRequests], float]) -> Callable[[ScrapeFacts], Samples]:
     return lambda facts: (((one.project, one.bucket), read(one)) for one in facts.left)
 
 
-def _of_spent(read: Callable[[Spent], float | None]) -> Callable[[Facts], Samples]:
+def _of_spent(read: Callable[[SpentTokens], float | None]) -> Callable[[ScrapeFacts], Samples]:
     return lambda facts: (
         ((one.project, one.model), number)
         for one in facts.spent
@@ -115,7 +115,7 @@ def _of_spent(read: Callable[[Spent], float | None]) -> Callable[[Facts], Sample
     )
 
 
-def _list_tokens(facts: Facts) -> Samples:
+def _list_tokens(facts: ScrapeFacts) -> Samples:
     return (
         ((one.project, one.model, kind), number)
         for one in facts.spent

@@ -21,8 +21,15 @@ from sm.plugins.cost.ledger.sums import Sum
 from sm.plugins.cost.report import read_known_models
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.quota import read_quotas
-from sm.plugins.forges.web.ledger import Count, Hour
-from sm.plugins.metrics.facts import Asked, Facts, Left, Spent, Tick, Used
+from sm.plugins.forges.web.ledger import Hour, RequestCount
+from sm.plugins.metrics.facts import (
+    AskedRequests,
+    LastTick,
+    LeftRequests,
+    ScrapeFacts,
+    SpentTokens,
+    Used,
+)
 from sm.plugins.metrics.measures import OTHER, Bounded
 from sm.plugins.windows.figures import gather
 from sm.plugins.windows.settings import read_hold
@@ -60,15 +67,15 @@ class FactsReader:
         self._projects, self._models = Bounded(), Bounded()
         self._buckets, self._purposes, self._accounts = Bounded(), Bounded(), Bounded(20)
 
-    def read(self) -> Facts:
+    def read(self) -> ScrapeFacts:
         """Read all facts; a part that cannot be read is missing, and marked so in `parts`."""
-        facts = Facts()
+        facts = ScrapeFacts()
         with self._lock:
             configured = self._reader.read()
             facts.parts["configuration"] = not configured.problem
             self._configured, projects = configured, configured.projects
             facts.projects = tuple(map(self._name_project, (one.name for one in projects)))
-            parts: dict[str, Callable[[Facts, Sequence[Project]], None]] = {
+            parts: dict[str, Callable[[ScrapeFacts, Sequence[Project]], None]] = {
                 "sessions": self._read_board,
                 "ledger": self._read_ledger,
                 "journal": self._read_journal,
@@ -81,7 +88,7 @@ class FactsReader:
                 self._try(facts, name, partial(read, facts, projects), None)
         return facts
 
-    def _try(self, facts: Facts, part: str, read: Callable[[], T], otherwise: T) -> T:
+    def _try(self, facts: ScrapeFacts, part: str, read: Callable[[], T], otherwise: T) -> T:
         try:
             found = read()
         except (SmError, OSError, ValueError):
@@ -93,7 +100,7 @@ class FactsReader:
     def _name_project(self, name: str) -> str:
         return self._projects.name(clear(name)) if name else ""
 
-    def _read_board(self, facts: Facts, _projects: Sequence[Project]) -> None:
+    def _read_board(self, facts: ScrapeFacts, _projects: Sequence[Project]) -> None:
         board = self._board.read_configured(self._configured)
         rows = Counter((self._name_project(row.project), row.state) for row in board.rows)
         facts.sessions = dict(rows)
@@ -116,7 +123,7 @@ class FactsReader:
             case events.Problem():
                 self._heard["problem", ""] += 1
 
-    def _read_journal(self, facts: Facts, projects: Sequence[Project]) -> None:
+    def _read_journal(self, facts: ScrapeFacts, projects: Sequence[Project]) -> None:
         # The journal has other names of projects with dots than all else.
         names = (*(one.name for one in projects), *(one.project for one in facts.spent))
         found = self._numbers.read(names)
@@ -124,7 +131,7 @@ class FactsReader:
         facts.numbers = tuple(_join((*known, *found), self._name_project))
         facts.heard = dict(self._heard)
 
-    def _read_ledger(self, facts: Facts, _projects: Sequence[Project]) -> None:
+    def _read_ledger(self, facts: ScrapeFacts, _projects: Sequence[Project]) -> None:
         found = read_known_models(find_ledger(self._machine.settings))
         facts.spent = tuple(
             make_spent(self._name_project(project), self._models.name(clear(one.name)), one)
@@ -132,23 +139,23 @@ class FactsReader:
             for one in sums
         )
 
-    def _read_passes(self, facts: Facts, _projects: Sequence[Project]) -> None:
+    def _read_passes(self, facts: ScrapeFacts, _projects: Sequence[Project]) -> None:
         facts.passes = read_sums(self._machine.root.passes_made)
 
-    def _read_ticks(self, facts: Facts, projects: Sequence[Project]) -> None:
+    def _read_ticks(self, facts: ScrapeFacts, projects: Sequence[Project]) -> None:
         facts.ticks = tuple(
-            Tick(self._name_project(one.name), last.clock.at, last.took_s, last.failed)
+            LastTick(self._name_project(one.name), last.clock.at, last.took_s, last.failed)
             for one in projects
             if (last := read_polled(one.root.project(one.name)))
         )
 
-    def _read_requests(self, facts: Facts, projects: Sequence[Project]) -> None:
+    def _read_requests(self, facts: ScrapeFacts, projects: Sequence[Project]) -> None:
         for quota in read_quotas(self._machine.root, [one.settings for one in projects]):
             project = self._name_project(quota.project)
             facts.blocked[project] = quota.blocked_until
             self._requests.add(project, quota.hours)
             facts.left += tuple(
-                Left(
+                LeftRequests(
                     project,
                     self._buckets.name(clear(one.bucket)),
                     one.limit,
@@ -159,7 +166,7 @@ class FactsReader:
             )
         facts.asked = tuple(self._requests.list_counts(self._purposes.name))
 
-    def _read_windows(self, facts: Facts, projects: Sequence[Project]) -> None:
+    def _read_windows(self, facts: ScrapeFacts, projects: Sequence[Project]) -> None:
         holds = read_hold(self._machine.settings), *(read_hold(one.settings) for one in projects)
         # Who crosses it is woken, whoever reads first.
         hold = min(filter(None, holds), default=NEVER)
@@ -203,9 +210,9 @@ def count_needs(needs: Iterable[OpenNeed]) -> dict[NeedKind, tuple[int, float]]:
     return found
 
 
-def make_spent(project: str, model: str, one: Sum) -> Spent:
+def make_spent(project: str, model: str, one: Sum) -> SpentTokens:
     """Make the facts about a model from what the ledger has."""
-    return Spent(
+    return SpentTokens(
         project=project,
         model=model,
         requests=one.requests,
@@ -225,7 +232,7 @@ def _join(found: Iterable[DayNumbers], name: Callable[[str], str]) -> Iterator[D
         yield structs.replace(add_up(days), project=project)
 
 
-Counts = dict[str, Count]
+Counts = dict[str, RequestCount]
 """Counts by purpose."""
 
 
@@ -248,7 +255,7 @@ class RequestCounts:
             self._over[project] = _join_counts(self._over.get(project, {}), self._hours.pop(key))
         self._hours |= now
 
-    def list_counts(self, name: Callable[[str], str]) -> Iterator[Asked]:
+    def list_counts(self, name: Callable[[str], str]) -> Iterator[AskedRequests]:
         """List what was sent by project and purpose; `name` says how a purpose is called."""
         sums = {project: dict(counts) for project, counts in self._over.items()}
         for (project, _), counts in self._hours.items():
@@ -260,7 +267,7 @@ class RequestCounts:
                     "unchanged": one.unchanged,
                     "failed": one.failed,
                 }
-                yield Asked(project, name(purpose), results, one.points)
+                yield AskedRequests(project, name(purpose), results, one.points)
 
 
 def _add_up(hour: Hour) -> Counts:
@@ -273,4 +280,6 @@ def _add_up(hour: Hour) -> Counts:
 
 def _join_counts(first: Counts, second: Counts) -> Counts:
     names = dict.fromkeys((*first, *second))
-    return {one: first.get(one, Count()).plus(second.get(one, Count())) for one in names}
+    return {
+        one: first.get(one, RequestCount()).plus(second.get(one, RequestCount())) for one in names
+    }

@@ -25,7 +25,7 @@ class NoChannelError(UsageError):
     """The configuration has no such channel any more."""
 
 
-class Found(NamedTuple):
+class ConfiguredChannel(NamedTuple):
     """A channel as the configuration has it now, by its name; and its quiet hours."""
 
     name: str
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     quiet: str = ""
 
 
-def find_channel(destination: Destination | None) -> Found:
+def find_channel(destination: Destination | None) -> ConfiguredChannel:
     """Return a channel as the configuration has it now.
 
     Raises:
@@ -50,10 +50,10 @@ def find_channel(destination: Destination | None) -> Found:
     channel = settings.channels.get(destination.channel)
     if channel is None:
         raise NoChannelError(f"there is no channel '{destination.channel}' any more")
-    return Found(destination.channel, channel, settings.find_quiet(channel))
+    return ConfiguredChannel(destination.channel, channel, settings.find_quiet(channel))
 
 
-def read_address(found: Found) -> str:
+def read_address(found: ConfiguredChannel) -> str:
     """Return the address of a service.
 
     Raises:

@@ -32,7 +32,7 @@ class Beat(NamedTuple):
     took_s: float = 0.0
 
 
-class Call(NamedTuple):
+class BeatRequest(NamedTuple):
     """A request; `pushes`: to Uptime Kuma."""
 
     method: str
@@ -41,7 +41,7 @@ class Call(NamedTuple):
     pushes: bool = False
 
 
-def make_call(url: str, beat: Beat) -> Call:
+def make_call(url: str, beat: Beat) -> BeatRequest:
     """Return the request that tells it to the service at `url`."""
     if found := PUSH.match(url):
         query = {
@@ -49,10 +49,10 @@ def make_call(url: str, beat: Beat) -> Call:
             "msg": one_line(write_lines(beat).replace("\n", "; "), MESSAGE_LIMIT),
             "ping": round(beat.took_s * 1000),
         }
-        return Call("GET", f"{found[0]}?{urlencode(query)}", pushes=True)
+        return BeatRequest("GET", f"{found[0]}?{urlencode(query)}", pushes=True)
     head, mark, query_text = url.partition("?")
     where = f"{head.rstrip('/')}/fail{mark}{query_text}" if beat.failed else url
-    return Call("POST", where, write_lines(beat)[:BODY_LIMIT].encode())
+    return BeatRequest("POST", where, write_lines(beat)[:BODY_LIMIT].encode())
 
 
 def write_lines(beat: Beat) -> str:
@@ -62,6 +62,6 @@ def write_lines(beat: Beat) -> str:
     return f"dev-poll: {', '.join(beat.projects) or 'no project'}, in {beat.took_s:.1f} s"
 
 
-def was_refused(call: Call, said: str) -> bool:
+def was_refused(call: BeatRequest, said: str) -> bool:
     """Whether an answer of success says that it was refused all the same."""
     return call.pushes and bool(REFUSED.search(said))

@@ -16,7 +16,7 @@ from sm.base.text import one_line
 from sm.channels.channel import Channel, Word
 from sm.config.shapes import read_section
 from sm.plugins.notify import wakeup
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.session import IssueSession, Session
@@ -80,7 +80,7 @@ class Services(Channel, Struct, frozen=True):
         if failed:
             raise failed[0]
 
-    def _put_into(self, name: str, held: Held) -> SmError | None:
+    def _put_into(self, name: str, held: HeldWord) -> SmError | None:
         """Put a word into one outbox; one that fails holds up no other."""
         try:
             self._open(name, self.settings.channels[name]).put(held)
@@ -95,10 +95,12 @@ class Services(Channel, Struct, frozen=True):
         return Post(self.session.root).open(Destination(config, project, name))
 
 
-def make_held(session: Session, word: Word, need: NeedKind, *, asked: bool, page: str = "") -> Held:
+def make_held(
+    session: Session, word: Word, need: NeedKind, *, asked: bool, page: str = ""
+) -> HeldWord:
     """Return what leaves the machine of a word: one line, without secrets."""
     sentence = one_line(redact(word.shortly), SENTENCE_LIMIT)
-    return Held(
+    return HeldWord(
         id=_name(session, word),
         at=time.time(),
         need=need,

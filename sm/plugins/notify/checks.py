@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.config.schema import Config
-from sm.plugins.notify.address import Found, read_address
+from sm.plugins.notify.address import ConfiguredChannel, read_address
 from sm.plugins.notify.outbox import Outbox, Post
 from sm.plugins.notify.overview import list_heartbeats, list_places
 from sm.plugins.notify.settings import NotifyChannel
@@ -70,7 +70,7 @@ def _check_address(name: str, channel: NotifyChannel) -> Finding:
     from sm.plugins.notify.service import name_service
 
     try:
-        service = name_service(read_address(Found(name, channel)))
+        service = name_service(read_address(ConfiguredChannel(name, channel)))
     except SmError as error:
         return fail(f"channel '{name}' tells nobody: {error.message}", "see docs/NOTIFY.md")
     told = f" of {', '.join(channel.needs)}" if {*channel.needs} < {*NeedKind} else ""

@@ -15,9 +15,9 @@ from sm.base.errors import SmError
 from sm.plugins.notify import rules
 from sm.plugins.notify.address import NoChannelError, find_channel, read_address
 from sm.plugins.notify.letter_text import write_letter
-from sm.plugins.notify.model import AGAIN, Held, Lost
+from sm.plugins.notify.model import AGAIN, HeldWord, Lost
 from sm.plugins.notify.outbox import Outbox
-from sm.plugins.notify.rules import Letter
+from sm.plugins.notify.rules import ChannelLetter
 from sm.sessions import plan
 from sm.sessions.history import fold
 from sm.store.failpoint import crash_point
@@ -28,10 +28,10 @@ STUCK_S = 600.0
 UNKNOWN = "two tries were cut short, so it may have arrived"
 
 
-class Due(NamedTuple):
+class DueLetters(NamedTuple):
     """Letters that a channel is to send now, to which address; and when to look again."""
 
-    letters: tuple[Letter, ...] = ()
+    letters: tuple[ChannelLetter, ...] = ()
     next_at: float = math.inf
     address: str = ""
 
@@ -43,7 +43,7 @@ def take_back(outbox: Outbox, at: float) -> None:
         _put_back(outbox, word, at)
 
 
-def _put_back(outbox: Outbox, word: Held, at: float) -> None:
+def _put_back(outbox: Outbox, word: HeldWord, at: float) -> None:
     """Have a word sent again that may have arrived, and say so; but only once."""
     if not word.is_perhaps_told:
         outbox.move(word, outbox.sending, outbox.new, f"{word.name}{AGAIN}")
@@ -52,7 +52,7 @@ def _put_back(outbox: Outbox, word: Held, at: float) -> None:
     _note_lost(outbox, 1, UNKNOWN, at)
 
 
-def find_due(outbox: Outbox, at: float) -> Due:
+def find_due(outbox: Outbox, at: float) -> DueLetters:
     """Return what is to be sent now. What has waited too long is given up.
 
     Raises:
@@ -67,7 +67,7 @@ def find_due(outbox: Outbox, at: float) -> Due:
         _note_lost(outbox, len(given_up), memory.trouble.reason, at)
         words = [word for word in words if word not in given_up]
     if not words:
-        return Due()
+        return DueLetters()
     try:
         found = find_channel(outbox.destination)
         plan = rules.plan(words, memory, found.quiet, at)
@@ -76,13 +76,13 @@ def find_due(outbox: Outbox, at: float) -> Due:
         for word in words:
             outbox.move(word, outbox.new, outbox.told)
         _note_lost(outbox, len(words), error.message, at)
-        return Due()
+        return DueLetters()
     except SmError as error:
-        return Due(next_at=_note_trouble(outbox, error.message, at))
-    return Due(plan.letters, plan.next_at, address)
+        return DueLetters(next_at=_note_trouble(outbox, error.message, at))
+    return DueLetters(plan.letters, plan.next_at, address)
 
 
-def _list_open(outbox: Outbox, at: float) -> list[Held]:
+def _list_open(outbox: Outbox, at: float) -> list[HeldWord]:
     """Return the words that wait, without questions that were settled meanwhile."""
     words = outbox.list_waiting()
     settled = list_settled(outbox.root, words, at)
@@ -91,7 +91,7 @@ def _list_open(outbox: Outbox, at: float) -> list[Held]:
     return [word for word in words if word not in settled]
 
 
-def _keep_own(outbox: Outbox, words: list[Held]) -> tuple[list[Held], str]:
+def _keep_own(outbox: Outbox, words: list[HeldWord]) -> tuple[list[HeldWord], str]:
     """Return the words that may be sent, and why that is not known of others, which wait."""
     from sm.plugins.notify import fence  # for few words
 
@@ -122,7 +122,7 @@ def _note_lost(outbox: Outbox, count: int, reason: str, at: float) -> None:
 class Courier(threading.Thread):
     """Sends the letters of one outbox, one after another, until one is not taken."""
 
-    def __init__(self, outbox: Outbox, due: Due, tell: Callable[[], None]) -> None:
+    def __init__(self, outbox: Outbox, due: DueLetters, tell: Callable[[], None]) -> None:
         """`tell` is called in the end."""
         super().__init__(daemon=True)
         self._outbox, self._due, self._tell = outbox, due, tell
@@ -145,7 +145,7 @@ class Courier(threading.Thread):
             self._tell()
 
 
-def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
+def deliver(outbox: Outbox, letter: ChannelLetter, address: str) -> bool:
     """Send one message, and note what became of it; say whether the service has it."""
     from sm.plugins.notify import service
 
@@ -163,7 +163,7 @@ def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
     try:
         outcome = service.send(address, title, text)
     except SmError as error:
-        outcome = service.Outcome(error.message)
+        outcome = service.ServiceOutcome(error.message)
     crash_point("notify:sent")
     if not outcome.reason:
         for word in words:
@@ -185,7 +185,7 @@ NOTED_S = 60.0
 """Time after which a session has on record that it has asked, in seconds."""
 
 
-def list_settled(root: Root, words: Iterable[Held], at: float) -> list[Held]:
+def list_settled(root: Root, words: Iterable[HeldWord], at: float) -> list[HeldWord]:
     """Return the questions of sessions that have no open one any more: they are not sent."""
     old = [word for word in words if word.asked and at - word.at >= NOTED_S]
     asking = {name: _asks(root, name) for name in {word.session for word in old}}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sm.base.act_guard import OvertakenError, before_act
 from sm.base.errors import SmError
 from sm.issues.act.attempts import is_ending, is_overtaken
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.plugins.notify.outbox import Outbox
 from sm.sessions import fence, registry
 from sm.sessions.session import IssueSession
@@ -21,15 +21,15 @@ from sm.sessions.session import IssueSession
 class Sorted(NamedTuple):
     """Words that may be sent, that must not be, and those of which nobody can say it, and `why`."""
 
-    own: list[Held]
-    late: list[Held]
-    unsure: list[Held]
+    own: list[HeldWord]
+    late: list[HeldWord]
+    unsure: list[HeldWord]
     why: str
 
 
-def sort(outbox: Outbox, words: Iterable[Held]) -> Sorted:
+def sort(outbox: Outbox, words: Iterable[HeldWord]) -> Sorted:
     """Sort words that are about to be sent, by what their claims on the remotes say now."""
-    own, late, unsure, why = list[Held](), list[Held](), list[Held](), ""
+    own, late, unsure, why = list[HeldWord](), list[HeldWord](), list[HeldWord](), ""
     for word in words:
         try:
             (late if word.attempt and _is_late(outbox, word) else own).append(word)
@@ -39,7 +39,7 @@ def sort(outbox: Outbox, words: Iterable[Held]) -> Sorted:
     return Sorted(own, late, unsure, why)
 
 
-def _is_late(outbox: Outbox, word: Held) -> bool:
+def _is_late(outbox: Outbox, word: HeldWord) -> bool:
     session = _find_session(outbox, word)
     if session and is_overtaken(session):
         return True
@@ -53,7 +53,7 @@ def _is_late(outbox: Outbox, word: Held) -> bool:
     return not outbox.is_sending(word)
 
 
-def _find_session(outbox: Outbox, word: Held) -> IssueSession | None:
+def _find_session(outbox: Outbox, word: HeldWord) -> IssueSession | None:
     """Return the session that has put the word; None if that is over."""
     found = registry.find(outbox.root, word.session)
     if isinstance(found, IssueSession) and found.attempt == word.attempt:

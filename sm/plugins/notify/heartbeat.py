@@ -16,7 +16,7 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.issues.ticks import Tick
 from sm.plugins.notify.address import hide
-from sm.plugins.notify.beat import Beat, Call, make_call, was_refused
+from sm.plugins.notify.beat import Beat, BeatRequest, make_call, was_refused
 from sm.plugins.notify.outbox import Post
 from sm.store import events, journal
 from sm.store.damage import read_rebuildable
@@ -49,13 +49,13 @@ def beat(root: Root, tick: Tick, addresses: Mapping[str, tuple[str, ...]]) -> No
     keep(root, next(filter(None, reasons), ""))
 
 
-def _word(url: str, names: tuple[str, ...], tick: Tick) -> Call:
+def _word(url: str, names: tuple[str, ...], tick: Tick) -> BeatRequest:
     mine = tick.narrow(names)
     took_s = sum(one.took_s for one in mine.projects.values())
     return make_call(url, Beat(mine.failed, mine.troubles, names, took_s))
 
 
-def call(made: Call) -> str:
+def call(made: BeatRequest) -> str:
     """Call an address; return why the heartbeat was not taken, '' if it was."""
     import httpx2
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sm.base.need import NeedKind
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 
 MOST = 10
 """Lines about single sessions. `sm needs` has all of them."""
@@ -43,7 +43,7 @@ BEFORE = " (perhaps told before)"
 """The last try to send it was cut short, and may have reached the service."""
 
 
-def write_letter(words: Sequence[Held], *, is_one_cause: bool) -> tuple[str, str]:
+def write_letter(words: Sequence[HeldWord], *, is_one_cause: bool) -> tuple[str, str]:
     """Return title and text of a message that tells these words, the oldest first."""
     if len(words) == 1:
         title, lines = _write_one(words[0])
@@ -56,14 +56,14 @@ def write_letter(words: Sequence[Held], *, is_one_cause: bool) -> tuple[str, str
     return title, "\n".join(lines)
 
 
-def _write_one(word: Held) -> tuple[str, list[str]]:
+def _write_one(word: HeldWord) -> tuple[str, list[str]]:
     said = TITLES[word.need]
     title = f"{word.address}: {said}" if word.address else said[:1].upper() + said[1:]
     # What needs a review has its page for a command.
     return title, [*dict.fromkeys(filter(None, (_say(word), word.command, word.page, *word.links)))]
 
 
-def _write_equal(words: Sequence[Held]) -> tuple[str, list[str]]:
+def _write_equal(words: Sequence[HeldWord]) -> tuple[str, list[str]]:
     title = f"{_count(words)}: {TITLES[words[0].need]}"
     names = list(dict.fromkeys(word.address for word in words))
     lines = [_say(words[0])]
@@ -72,18 +72,18 @@ def _write_equal(words: Sequence[Held]) -> tuple[str, list[str]]:
     return title, [*lines, *_once(word.command for word in words), *_list_pages(words)]
 
 
-def _write_several(words: Sequence[Held]) -> tuple[str, list[str]]:
+def _write_several(words: Sequence[HeldWord]) -> tuple[str, list[str]]:
     title = f"{len(words)} things need you"
     lines = [f"{_say(word)} {word.command}".rstrip() for word in words[:MOST]]
     return title, [*lines, *_more(len(words) - MOST), *_list_pages(words)]
 
 
-def _list_pages(words: Sequence[Held]) -> list[str]:
+def _list_pages(words: Sequence[HeldWord]) -> list[str]:
     """Return the page that has them all; of several installations each has its own."""
     return list(dict.fromkeys(word.page.partition("#")[0] for word in words if word.page))
 
 
-def _say(word: Held) -> str:
+def _say(word: HeldWord) -> str:
     """Return a word's sentence with its session before it, without the command at its end."""
     said = word.sentence.removesuffix(word.command).rstrip() if word.command else word.sentence
     said = f"{word.address} {take_markup_off(said)}".strip()
@@ -98,7 +98,7 @@ def take_markup_off(text: str) -> str:
     return MARKUP.sub(NOTHING, text)
 
 
-def _count(words: Sequence[Held]) -> str:
+def _count(words: Sequence[HeldWord]) -> str:
     number = len({word.address for word in words})
     return f"{number} sessions" if number > 1 else f"{words[0].address}, {len(words)} times"
 

@@ -10,7 +10,7 @@ AGAIN = ".again"
 """At the end of the name of a word whose sending was cut short."""
 
 
-class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HeldWord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A word on its way to one channel, with all of it that leaves the machine.
 
     `sentence` goes on from `address`, the session's name. `asked`: it is a question, which may be
@@ -38,7 +38,7 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.name.endswith(AGAIN)
 
 
-class Trouble(Struct, frozen=True):
+class ChannelTrouble(Struct, frozen=True):
     """Reason why the last tries failed, and when the next is due."""
 
     failures: int = 0
@@ -64,5 +64,5 @@ class Memory(Struct, frozen=True):
 
     causes: dict[str, float] = {}
     sent: tuple[float, ...] = ()
-    trouble: Trouble = Trouble()
+    trouble: ChannelTrouble = ChannelTrouble()
     lost: Lost = Lost()

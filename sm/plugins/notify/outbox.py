@@ -23,7 +23,7 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from sm.base.errors import StateError
-from sm.plugins.notify.model import AGAIN, Held, Memory
+from sm.plugins.notify.model import AGAIN, HeldWord, Memory
 from sm.store.files import (
     discard,
     ensure_private_dir,
@@ -76,7 +76,7 @@ class Outbox(Struct, frozen=True):
 
     # For whoever has something to tell
 
-    def put(self, word: Held) -> bool:
+    def put(self, word: HeldWord) -> bool:
         """Keep a word until it is sent; False if it was put before.
 
         Raises:
@@ -109,19 +109,19 @@ class Outbox(Struct, frozen=True):
 
     # For the notifier
 
-    def list_waiting(self) -> list[Held]:
+    def list_waiting(self) -> list[HeldWord]:
         """Return the words that wait, the oldest first."""
         return sorted(self._read(self.new), key=lambda word: word.at)
 
-    def list_cut_short(self) -> list[Held]:
+    def list_cut_short(self) -> list[HeldWord]:
         """Return the words whose sending was begun and not noted as done."""
         return sorted(self._read(self.sending), key=lambda word: word.at)
 
-    def is_sending(self, word: Held) -> bool:
+    def is_sending(self, word: HeldWord) -> bool:
         """Say whether a word that was to be sent still is."""
         return (self.sending / word.name).exists()
 
-    def move(self, word: Held, source: Path, target: Path, name: str = "") -> bool:
+    def move(self, word: HeldWord, source: Path, target: Path, name: str = "") -> bool:
         """Move a word on; False if it is gone meanwhile.
 
         Raises:
@@ -145,12 +145,12 @@ class Outbox(Struct, frozen=True):
                 if now - path.stat().st_ctime > TOLD_S:
                     path.unlink()
 
-    def _read(self, folder: Path) -> Iterator[Held]:
+    def _read(self, folder: Path) -> Iterator[HeldWord]:
         for name in list_names(folder):
             if name.startswith("."):
                 continue
             try:
-                word = read_json(folder / name, Held)
+                word = read_json(folder / name, HeldWord)
             except StateError:  # damaged: it tells nobody anything
                 discard(folder / name)
                 continue

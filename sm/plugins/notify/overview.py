@@ -13,16 +13,16 @@ from msgspec import Struct
 from sm.base.need import NeedKind
 from sm.config.schema import Config, MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
-from sm.plugins.notify.address import Found
+from sm.plugins.notify.address import ConfiguredChannel
 from sm.plugins.notify.heartbeat import Beaten, read_beaten
-from sm.plugins.notify.model import Held, Lost, Trouble
+from sm.plugins.notify.model import ChannelTrouble, HeldWord, Lost
 from sm.plugins.notify.outbox import Destination, Post
 from sm.plugins.notify.rules import URGENT, find_end
 from sm.plugins.notify.settings import Notify
 from sm.store.paths import Root
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class WaitingWord(Struct, frozen=True, kw_only=True):
     """A word that waits, since `at` (seconds since 1970); `held`: until the quiet hours end."""
 
     at: float
@@ -33,10 +33,10 @@ class Waiting(Struct, frozen=True, kw_only=True):
     held: bool
 
 
-class Place(Struct, frozen=True):
+class ChannelPlace(Struct, frozen=True):
     """A channel of the machine, or of `project` alone. `name` tells it from others of that name."""
 
-    found: Found
+    found: ConfiguredChannel
     project: str
     destination: Destination
     name: str
@@ -60,8 +60,8 @@ class ListedChannel(Struct, frozen=True, kw_only=True):
     needs: tuple[NeedKind, ...]
     quiet: str
     quiet_until: float
-    waiting: tuple[Waiting, ...]
-    trouble: Trouble
+    waiting: tuple[WaitingWord, ...]
+    trouble: ChannelTrouble
     lost: Lost
 
 
@@ -79,7 +79,7 @@ def list_services(config: Config) -> ListedServices:
     return ListedServices(channels, read_beaten(root) if list_heartbeats(config) else None)
 
 
-def list_places(config: Config) -> Iterator[Place]:
+def list_places(config: Config) -> Iterator[ChannelPlace]:
     """Yield each channel once: those that projects share with the machine as the machine's."""
     of_machine = read_section(config, Notify).channels
     holders: list[MachineSettings | ProjectSettings] = [config, *config.projects]
@@ -91,8 +91,8 @@ def list_places(config: Config) -> Iterator[Place]:
                 continue
             destination = Destination(str(config.source), project, name)
             shown = f"{name} of {project}" if project and len(config.projects) > 1 else name
-            found = Found(name, channel, settings.find_quiet(channel))
-            yield Place(found, project, destination, shown)
+            found = ConfiguredChannel(name, channel, settings.find_quiet(channel))
+            yield ChannelPlace(found, project, destination, shown)
 
 
 def list_heartbeats(config: Config) -> list[str]:
@@ -102,7 +102,7 @@ def list_heartbeats(config: Config) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _list(root: Root, place: Place) -> ListedChannel:
+def _list(root: Root, place: ChannelPlace) -> ListedChannel:
     outbox, now = Post(root).find(place.destination), time.time()
     name, channel, quiet = place.found
     quiet_until, memory = find_end(quiet, now), outbox.recall()
@@ -122,8 +122,8 @@ def _list(root: Root, place: Place) -> ListedChannel:
     )
 
 
-def _show(word: Held, is_quiet: bool) -> Waiting:
-    return Waiting(
+def _show(word: HeldWord, is_quiet: bool) -> WaitingWord:
+    return WaitingWord(
         at=word.at,
         need=word.need,
         session=word.address,

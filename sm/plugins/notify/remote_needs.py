@@ -22,7 +22,7 @@ from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.plugins.notify import wakeup
 from sm.plugins.notify.channel import SENTENCE_LIMIT
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.plugins.notify.outbox import TOLD_S, Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
@@ -52,7 +52,7 @@ class Box(Struct, frozen=True):
     """An outbox, all that is to be told by it, and the variables that its sender needs."""
 
     outbox: Outbox
-    words: list[Held]
+    words: list[HeldWord]
     variables: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
     `projects` are those whose sessions are to be asked for. Of hosts all is known in any case.
     """
     asked = {one.name: _list_of_sessions(one) for one in projects}
-    boxes, wanted = dict[Path, Box](), dict[str, Held]()
+    boxes, wanted = dict[Path, Box](), dict[str, HeldWord]()
     for settings in config.projects:
         notify = read_section(settings, Notify)
         untold = list(asked.get(settings.name, ()))
@@ -96,12 +96,12 @@ def list_untold(rows: Iterable[SessionRow]) -> Iterator[Untold]:
             yield Untold(row.need, row.reminders)
 
 
-def make_word(settings: Notify, untold: Untold) -> Held:
+def make_word(settings: Notify, untold: Untold) -> HeldWord:
     """Return what leaves the machine of a need: one line, without secrets."""
     need, times = untold.need, untold.reminders
     asks = f"{'still ' if times else ''}needs a person: " if need.session else ""
     again = f":again:{times}" if times else ""
-    return Held(
+    return HeldWord(
         id=f"{OURS if need.session else OF_HOSTS}{need.key}{again}",
         at=time.time(),
         need=need.kind,
@@ -138,7 +138,7 @@ def _drop_others(box: Box, asked: Collection[str]) -> None:
             box.outbox.move(word, box.outbox.new, box.outbox.told)
 
 
-def tell_command(post: Post, command: str, words: Iterable[Held]) -> None:
+def tell_command(post: Post, command: str, words: Iterable[HeldWord]) -> None:
     """Run a person's own `notify_command` for each word of which it was not told.
 
     A failure is noted, no more. A session of this machine keeps on its own record what the command
@@ -162,7 +162,7 @@ def tell_command(post: Post, command: str, words: Iterable[Held]) -> None:
         _write_told(post, told)
 
 
-def _run(post: Post, command: str, word: Held) -> None:
+def _run(post: Post, command: str, word: HeldWord) -> None:
     said = " ".join(filter(None, (word.address, word.sentence)))
     end = "" if said.endswith((".", "!", "?", "…")) else "."
     try:

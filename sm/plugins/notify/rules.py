@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sm.base.need import NeedKind
-from sm.plugins.notify.model import Held, Memory, Trouble
+from sm.plugins.notify.model import ChannelTrouble, HeldWord, Memory
 
 URGENT = frozenset({NeedKind.POLL, NeedKind.MACHINE, NeedKind.LOGIN})
 """Needs that stop all work, so that a night would be lost. They are told at any hour."""
@@ -64,21 +64,21 @@ HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b")
 NUMBER = re.compile(r"\d+")
 
 
-class Letter(NamedTuple):
+class ChannelLetter(NamedTuple):
     """One message: the words that it tells, the oldest first, all of one cause or of several."""
 
-    words: tuple[Held, ...]
+    words: tuple[HeldWord, ...]
     causes: tuple[str, ...]
 
 
-class Plan(NamedTuple):
+class LetterPlan(NamedTuple):
     """Letters to send now, and when to look again: infinity if nothing waits."""
 
-    letters: tuple[Letter, ...]
+    letters: tuple[ChannelLetter, ...]
     next_at: float
 
 
-def find_cause(word: Held) -> str:
+def find_cause(word: HeldWord) -> str:
     """Return the key of words with an equal cause, of their kind and text without names.
 
     A word that was perhaps told says so, so it is not together with others.
@@ -92,11 +92,11 @@ def find_cause(word: Held) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
-def plan(words: Sequence[Held], memory: Memory, quiet: str, now: float) -> Plan:
+def plan(words: Sequence[HeldWord], memory: Memory, quiet: str, now: float) -> LetterPlan:
     """Return what is due of the words that wait for a channel; `quiet` are its hours."""
     if now < memory.trouble.again_at <= now + LONGEST_PAUSE_S:
-        return Plan((), memory.trouble.again_at if words else math.inf)
-    due: dict[str, list[Held]] = {}
+        return LetterPlan((), memory.trouble.again_at if words else math.inf)
+    due: dict[str, list[HeldWord]] = {}
     later, loud_at = math.inf, find_end(quiet, now)
     for word in words:
         cause = find_cause(word)
@@ -110,11 +110,11 @@ def plan(words: Sequence[Held], memory: Memory, quiet: str, now: float) -> Plan:
     recent = [at for at in memory.sent if 0 <= now - at < MINUTE_S]
     left = BURST - len(recent)
     if due and left <= 0:
-        return Plan((), min(later, min(recent) + MINUTE_S))
-    return Plan(_make_letters(due, left), later)
+        return LetterPlan((), min(later, min(recent) + MINUTE_S))
+    return LetterPlan(_make_letters(due, left), later)
 
 
-def find_due(word: Held, told_at: float, now: float) -> float:
+def find_due(word: HeldWord, told_at: float, now: float) -> float:
     """Return when a word may be sent, as far as others of its cause go, last told at that time."""
     at = now
     if 0 <= now - word.at < GATHER_S:
@@ -124,14 +124,14 @@ def find_due(word: Held, told_at: float, now: float) -> float:
     return at
 
 
-def _make_letters(due: dict[str, list[Held]], most: int) -> tuple[Letter, ...]:
+def _make_letters(due: dict[str, list[HeldWord]], most: int) -> tuple[ChannelLetter, ...]:
     if len(due) <= most:
-        return tuple(Letter(tuple(words), (cause,)) for cause, words in due.items())
+        return tuple(ChannelLetter(tuple(words), (cause,)) for cause, words in due.items())
     words = sorted((word for some in due.values() for word in some), key=lambda word: word.at)
-    return (Letter(tuple(words), tuple(due)),)
+    return (ChannelLetter(tuple(words), tuple(due)),)
 
 
-def note_sent(memory: Memory, letter: Letter, now: float) -> Memory:
+def note_sent(memory: Memory, letter: ChannelLetter, now: float) -> Memory:
     """Return what is remembered once a message was delivered."""
     kept = {cause: at for cause, at in memory.causes.items() if 0 <= now - at < CAUSE_S}
     recent = tuple(at for at in memory.sent if 0 <= now - at < MINUTE_S)
@@ -142,13 +142,13 @@ def note_sent(memory: Memory, letter: Letter, now: float) -> Memory:
     )
 
 
-def note_failed(trouble: Trouble, reason: str, now: float) -> Trouble:
+def note_failed(trouble: ChannelTrouble, reason: str, now: float) -> ChannelTrouble:
     """Return the trouble after one more failed try: the next one is later than the last was."""
     pause = min(FIRST_PAUSE_S * GROWTH ** min(trouble.failures, 20), LONGEST_PAUSE_S)
     since = trouble.since if 0 < trouble.since <= now else now
-    return Trouble(trouble.failures + 1, since, reason, now + pause)
+    return ChannelTrouble(trouble.failures + 1, since, reason, now + pause)
 
 
-def is_given_up(word: Held, trouble: Trouble, now: float) -> bool:
+def is_given_up(word: HeldWord, trouble: ChannelTrouble, now: float) -> bool:
     """Whether a word has waited for a day while each try failed."""
     return bool(trouble.failures) and now - max(word.at, trouble.since) >= DAY_S

@@ -27,14 +27,14 @@ class AddressError(SmError):
     """apprise knows no service of such an address."""
 
 
-class Outcome(NamedTuple):
+class ServiceOutcome(NamedTuple):
     """Why a message was not delivered, '' if it was. `unsure`: it may have arrived all the same."""
 
     reason: str = ""
     unsure: bool = False
 
 
-def send(address: str, title: str, text: str) -> Outcome:
+def send(address: str, title: str, text: str) -> ServiceOutcome:
     """Hand a message over.
 
     Raises:
@@ -46,11 +46,11 @@ def send(address: str, title: str, text: str) -> Outcome:
         title=title, body=text, body_format="text", log_level=logging.DEBUG
     )
     if result:
-        return Outcome()
+        return ServiceOutcome()
     said = [entry for entry in result.logs() if entry.level in ("WARNING", "ERROR")]
     reason = said[-1].message if said else "the service did not take it"
     unsure = any("Exception" in one.message and TOO_SLOW in one.message for one in result.logs())
-    return Outcome(hide(reason, address), unsure)
+    return ServiceOutcome(hide(reason, address), unsure)
 
 
 def name_service(address: str) -> str:

@@ -9,29 +9,29 @@ from typing import NamedTuple
 
 from sm.base.errors import SmError, UsageError
 from sm.config.schema import Config
-from sm.plugins.notify.address import Found, read_address
+from sm.plugins.notify.address import ConfiguredChannel, read_address
 from sm.plugins.notify.overview import list_heartbeats, list_places
 
 HEARTBEAT = "heartbeat"
 """Name of `notify.heartbeat_url` here."""
 
 
-class Trial(NamedTuple):
+class ChannelTrial(NamedTuple):
     """A service by its name; `send` returns why it has not taken the message, '' if it has."""
 
     name: str
     send: Callable[[], str]
 
 
-def list_trials(config: Config, name: str) -> list[Trial]:
+def list_trials(config: Config, name: str) -> list[ChannelTrial]:
     """Return what is to be tried: all services, or those of that name.
 
     Raises:
         UsageError: there is none.
 
     """
-    known = [Trial(one.name, partial(send, one.found)) for one in list_places(config)]
-    known += [Trial(HEARTBEAT, partial(beat, url)) for url in list_heartbeats(config)]
+    known = [ChannelTrial(one.name, partial(send, one.found)) for one in list_places(config)]
+    known += [ChannelTrial(HEARTBEAT, partial(beat, url)) for url in list_heartbeats(config)]
     found = [trial for trial in known if not name or trial.name.partition(" ")[0] == name]
     if not known:
         raise UsageError("there are no notify.channels to try: see docs/NOTIFY.md")
@@ -41,7 +41,7 @@ def list_trials(config: Config, name: str) -> list[Trial]:
     return found
 
 
-def send(found: Found) -> str:
+def send(found: ConfiguredChannel) -> str:
     """Send a test message by a channel."""
     from sm.plugins.notify import service
 

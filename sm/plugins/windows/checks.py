@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sm.base.clock import format_time
 from sm.config.schema import Config
-from sm.plugins.windows.figures import Figures, Known, Seen, gather
+from sm.plugins.windows.figures import AccountFigures, SeenLine, WindowFigures, gather
 from sm.plugins.windows.rules import list_windows
 from sm.plugins.windows.settings import read_hold
 from sm.setup.finding import Check, Finding, ok, warn
@@ -34,7 +34,7 @@ def check_windows(config: Config) -> Iterator[Finding]:
         yield ok("limits.hold is set; the first answer of an agent tells what is used")
 
 
-def _list_told(known: Figures, now: float) -> Iterator[Finding]:
+def _list_told(known: WindowFigures, now: float) -> Iterator[Finding]:
     for account, one in known.accounts.items():
         windows = list_windows(one.usage, one.at, now)
         if not windows:
@@ -49,7 +49,7 @@ def _list_told(known: Figures, now: float) -> Iterator[Finding]:
             yield ok(told)
 
 
-def _is_silent(seen: Seen, known: Known) -> bool:
+def _is_silent(seen: SeenLine, known: AccountFigures) -> bool:
     """Say whether a session shows how full its context is, and no limits any more."""
     is_empty = not seen.figures.strip("- ")
     return is_empty and seen.line_ns / 1e9 > known.at + SILENT_S

@@ -36,7 +36,7 @@ read."""
 LINE_LIMIT = 400
 
 
-class Seen(Struct, frozen=True):
+class SeenLine(Struct, frozen=True):
     """Figures of a session's line, which was written at `line_ns`; they are there since `at`.
 
     `account` is the folder of the agent CLI, '' as long as that is not known.
@@ -48,7 +48,7 @@ class Seen(Struct, frozen=True):
     line_ns: int
 
 
-class Known(Struct, frozen=True):
+class AccountFigures(Struct, frozen=True):
     """Youngest figures of an account, from `at` (seconds since 1970), and who was logged in."""
 
     usage: Usage
@@ -56,11 +56,11 @@ class Known(Struct, frozen=True):
     login: str = ""
 
 
-class Figures(Struct, frozen=True):
+class WindowFigures(Struct, frozen=True):
     """All known figures: by the folder of an account, and by the directory of a session."""
 
-    accounts: dict[str, Known] = {}
-    sessions: dict[str, Seen] = {}
+    accounts: dict[str, AccountFigures] = {}
+    sessions: dict[str, SeenLine] = {}
 
 
 def locate() -> Path:
@@ -76,12 +76,12 @@ def locate() -> Path:
         raise StateError("you have no home directory: set HOME") from error
 
 
-def read_figures() -> Figures:
+def read_figures() -> WindowFigures:
     """Read the figures that were known last."""
-    return read_rebuildable(locate(), Figures) or Figures()
+    return read_rebuildable(locate(), WindowFigures) or WindowFigures()
 
 
-def gather(root: Root, hold: int) -> Figures:
+def gather(root: Root, hold: int) -> WindowFigures:
     """Take over what the sessions of this state root have told since; return all that is known.
 
     `hold` is the percentage from which the caller holds: the sessions of an account that crosses it
@@ -97,13 +97,13 @@ def gather(root: Root, hold: int) -> Figures:
 class _Gathered(NamedTuple):
     root: Root
     at: float
-    figures: Figures
+    figures: WindowFigures
 
 
 _last: list[_Gathered] = []
 
 
-def _gather(root: Root, hold: int) -> Figures:
+def _gather(root: Root, hold: int) -> WindowFigures:
     """Gather, and keep the result; if another process is doing so, or writing fails, next time."""
     known = read_figures()
     new = dict(_list_new(root, known))
@@ -121,7 +121,7 @@ def _gather(root: Root, hold: int) -> Figures:
     return _enter(known, new)
 
 
-def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
+def _list_new(root: Root, known: WindowFigures) -> Iterator[tuple[str, SeenLine]]:
     """List what was written into lines since, by the directory of the session."""
     for folder, changed_ns in _list_lines(root):
         before = known.sessions.get(folder)
@@ -130,11 +130,11 @@ def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
         words = read_harmless(Path(folder, "usage"), LINE_LIMIT).decode("utf-8", "replace").split()
         figures = " ".join(words[LIMIT_WORDS])
         if before and before.account and before.figures == figures:
-            yield folder, Seen(before.account, figures, before.at, changed_ns)
+            yield folder, SeenLine(before.account, figures, before.at, changed_ns)
             continue
         conversation = window.read(SessionDir(Path(folder))).conversation
         account = find_account_folder(conversation) if conversation else None
-        yield folder, Seen(str(account or ""), figures, changed_ns / 1e9, changed_ns)
+        yield folder, SeenLine(str(account or ""), figures, changed_ns / 1e9, changed_ns)
 
 
 def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
@@ -145,14 +145,14 @@ def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
                 yield entry.path, os.lstat(f"{entry.path}/usage").st_mtime_ns
 
 
-def _is_worth_keeping(known: Figures, new: dict[str, Seen]) -> bool:
+def _is_worth_keeping(known: WindowFigures, new: dict[str, SeenLine]) -> bool:
     """Say whether there are new figures, or too many lines with the old ones to read again."""
     before = known.sessions
     told = any(one not in before or before[one].figures != new[one].figures for one in new)
     return told or len(new) > REREAD
 
 
-def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
+def _enter(known: WindowFigures, new: dict[str, SeenLine]) -> WindowFigures:
     """Add what is new; for an account the youngest figures stay."""
     accounts = dict(known.accounts)
     for seen in new.values():
@@ -163,8 +163,8 @@ def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
         login = read_login(Path(seen.account))
         if before and login == before.login:
             usage = _fill_up(usage, before.usage)
-        accounts[seen.account] = Known(usage, seen.at, login)
-    return Figures(accounts, known.sessions | new)
+        accounts[seen.account] = AccountFigures(usage, seen.at, login)
+    return WindowFigures(accounts, known.sessions | new)
 
 
 def _fill_up(now: Usage, before: Usage) -> Usage:
@@ -179,7 +179,7 @@ def _fill_up(now: Usage, before: Usage) -> Usage:
     )
 
 
-def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:
+def _wake_concerned(root: Root, before: WindowFigures, after: WindowFigures, hold: int) -> None:
     """Wake all sessions of an account whose hold has begun, ended, or ends at another time."""
     now = time.time()
     accounts = {
@@ -193,16 +193,16 @@ def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> N
             registry.poke(SessionDir(Path(folder)))
 
 
-def _name_hold(known: Known | None, now: float, hold: int) -> str:
+def _name_hold(known: AccountFigures | None, now: float, hold: int) -> str:
     """Name the window that holds the account, and about until when; '' for none."""
     held = find_hold(known.usage, known.at, now, hold=hold) if known else None
     return held.matter if held else ""
 
 
-def _drop_old(known: Figures, root: Root, now: float) -> Figures:
+def _drop_old(known: WindowFigures, root: Root, now: float) -> WindowFigures:
     """Drop sessions that are gone, and figures that no window can reach."""
     ours = f"{root.sessions}/"
-    return Figures(
+    return WindowFigures(
         {name: one for name, one in known.accounts.items() if one.at > now - FARTHEST_S},
         {
             folder: seen

@@ -9,7 +9,7 @@ from sm.adapters.agent import codex_limits
 from sm.adapters.agent.account import find_account_folder, guess_account_folder, read_login
 from sm.context import usage
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.windows.figures import LINE_LIMIT, Figures, gather
+from sm.plugins.windows.figures import LINE_LIMIT, WindowFigures, gather
 from sm.plugins.windows.rules import judge
 from sm.sessions import window
 from sm.sessions.failure import Allowance as Share
@@ -48,7 +48,7 @@ def judge_project(project: Project, hold: int) -> Allowance | None:
     return found if found and found.stage is Stage.HELD else None
 
 
-def _judge(known: Figures, account: str, hold: int) -> Allowance | None:
+def _judge(known: WindowFigures, account: str, hold: int) -> Allowance | None:
     """Judge what holds an account. Figures from before another login say nothing."""
     told = known.accounts.get(account)
     found = judge(told.usage, told.at, time.time(), hold=hold) if told else None
@@ -58,7 +58,7 @@ def _judge(known: Figures, account: str, hold: int) -> Allowance | None:
     return None if login and told.login and login != told.login else found
 
 
-def _guess_account(known: Figures, project: Project) -> str:
+def _guess_account(known: WindowFigures, project: Project) -> str:
     """Guess the account of agents that are about to begin, by their environment.
 
     A command may be a wrapper that chooses another. Then the project's own sessions know it.

@@ -13,20 +13,20 @@ SAME_S = 600.0
 """Seconds within which two told resets are the same one, as clients round them."""
 
 
-class Kind(Struct, frozen=True):
+class WindowKind(Struct, frozen=True):
     """A window by its name; `lasts_s` is how long it can last at most."""
 
     name: str
     lasts_s: float
 
 
-FIVE_HOURS, WEEK = Kind("five hours", 5 * HOUR_S), Kind("week", 7 * DAY_S)
+FIVE_HOURS, WEEK = WindowKind("five hours", 5 * HOUR_S), WindowKind("week", 7 * DAY_S)
 
 
-class Window(Struct, frozen=True):
+class UsageWindow(Struct, frozen=True):
     """A usage window: how much is used, and when it begins again (seconds since 1970)."""
 
-    kind: Kind
+    kind: WindowKind
     percent: float
     resets_at: float
 
@@ -36,7 +36,7 @@ class Window(Struct, frozen=True):
         return f"{self.kind.name}: {self.percent:.0f} % used"
 
 
-def list_windows(usage: Usage, seen_at: float, now: float) -> list[Window]:
+def list_windows(usage: Usage, seen_at: float, now: float) -> list[UsageWindow]:
     """Return the windows about which something is known that holds now; after a reset it is void.
 
     A reset that no client can mean was misread. Like one that was not told, it is assumed to be as
@@ -47,13 +47,13 @@ def list_windows(usage: Usage, seen_at: float, now: float) -> list[Window]:
     return [one for one in windows if one and one.resets_at > now]
 
 
-def _find_window(kind: Kind, said: failure.Allowance, seen_at: float) -> Window | None:
+def _find_window(kind: WindowKind, said: failure.Allowance, seen_at: float) -> UsageWindow | None:
     if said.percent is None:
         return None
     latest = seen_at + kind.lasts_s
     told = said.resets_at
     plausible = told is not None and told <= seen_at + FARTHEST_S
-    return Window(kind, said.percent, told if told is not None and plausible else latest)
+    return UsageWindow(kind, said.percent, told if told is not None and plausible else latest)
 
 
 NEAR_POINTS = 10

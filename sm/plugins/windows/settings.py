@@ -11,7 +11,7 @@ from sm.config.section import Percentage, Section
 from sm.config.shapes import read_section
 
 
-class Limits(Section, frozen=True):
+class WindowLimits(Section, frozen=True):
     """What a subscription gives in five hours and in a week, and how much of it sm leaves alone."""
 
     hold: Annotated[
@@ -25,4 +25,4 @@ class Limits(Section, frozen=True):
 
 def read_hold(settings: MachineSettings | ProjectSettings) -> int | None:
     """Return the percentage from which a project, or a machine, holds; None for never."""
-    return read_section(settings, Limits).hold
+    return read_section(settings, WindowLimits).hold

@@ -23,7 +23,7 @@ from sm.__main__ import run
 from sm.plugins.chat.mcp.schemas import TOOLS
 from sm.plugins.chat.mcp.server import Tools, make_server
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.records import EntryType, HandoffClient
 from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
@@ -392,7 +392,7 @@ def test_watching_says_when_the_database_is_not_to_be_used_any_more(
 ) -> None:
     with open_bridge(database) as handoffs, watching(tmp_path, ident) as watcher:
         watcher.lines(5)
-        handoffs.add(ident, EntryType.TASK, "x", Client.CHAT)
+        handoffs.add(ident, EntryType.TASK, "x", HandoffClient.CHAT)
         watcher.lines(7)
         handoffs.connection.execute("DROP TABLE handoff_entries")
         code, stderr = watcher.end()

@@ -27,7 +27,7 @@ from sm.plugins.chat import handover, operations
 from sm.plugins.chat.channel import Chat
 from sm.plugins.chat.threads import bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, Entry, EntryType, Status
+from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffEntry, HandoffStatus
 from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, Receipt, Verb
 from sm.sessions.plan import Plan
@@ -76,9 +76,9 @@ def note(session: IssueSession, row: str, write: str, verb: Verb) -> None:
 def said(project: Project, session: IssueSession, *texts: str) -> None:
     """Make a handoff with decisions, about the session's issue."""
     with open_bridge(project.config.bridge_database) as handoffs:
-        ident = handoffs.create("Colours", "Decided.", client=Client.CODE).handoff.id
+        ident = handoffs.create("Colours", "Decided.", client=HandoffClient.CODE).handoff.id
         for text in texts:
-            handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
+            handoffs.add(ident, EntryType.DECISION, text, HandoffClient.CHAT)
         bindings.bind(handoffs, ident, session.record.project, session.issue)
 
 
@@ -265,7 +265,7 @@ def test_what_the_chat_adds_while_it_closes_is_handed_over_too(
         monkeypatch.setattr(handover, "hand_over_now", once)
         once(*args)
         with open_bridge(project.config.bridge_database) as handoffs:
-            handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", Client.CHAT)
+            handoffs.add(binding.handoff_id, EntryType.TASK, "Second.", HandoffClient.CHAT)
 
     monkeypatch.setattr(handover, "hand_over_now", interrupted)
     operations.close(session.machine, binding.handoff_id)
@@ -283,7 +283,7 @@ def test_a_handoff_that_cannot_be_bound_is_not_begun(
     with contextlib.closing(sqlite3.connect(project.config.bridge_database)) as connection:
         connection.execute(f"CREATE TRIGGER full BEFORE INSERT ON handoff_bindings {refusal}")
         with pytest.raises(SmError):
-            operations.create(session.machine, "t", "c", **about, client=Client.CHAT)
+            operations.create(session.machine, "t", "c", **about, client=HandoffClient.CHAT)
         assert connection.execute("SELECT count(*) FROM handoffs").fetchone() == (1,)
 
 
@@ -296,9 +296,9 @@ def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
     session.dir.path.rename(project.root.session(other).path)
     project.root.session(other).identity.write_text(identity.replace(session.name, other))
     with open_bridge(project.config.bridge_database) as handoffs:
-        ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        ident = handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
         bindings.bind(handoffs, ident, "h_rb", session.issue)
-    assert operations.close(machine, ident).status is Status.COMPLETED
+    assert operations.close(machine, ident).status is HandoffStatus.COMPLETED
     assert queue.list_messages(project.root.session(other), Place.WAITING) == []
 
 
@@ -314,9 +314,9 @@ class ChatSide(Side):
     def answer(self, text: str) -> None:
         with open_bridge(self.session.project.config.bridge_database) as handoffs:
             ident = self.entries()[0].handoff_id
-            handoffs.add(ident, EntryType.DECISION, text, Client.CHAT)
+            handoffs.add(ident, EntryType.DECISION, text, HandoffClient.CHAT)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HandoffEntry]:
         project, record = self.session.project, self.session.record
         with open_bridge(project.config.bridge_database) as handoffs:
             [one] = bindings.list_about_issue(handoffs, record.project, record.issue)

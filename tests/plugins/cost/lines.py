@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, RecordFile
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import find_reader
 
@@ -39,7 +39,7 @@ def add_lines(path: Path, lines: Iterable[dict[str, Any]]) -> Path:
     return path
 
 
-def enter(ledger: Ledger, path: Path, owner: EntryOwner = OWNER) -> int:
+def enter(ledger: CostLedger, path: Path, owner: EntryOwner = OWNER) -> int:
     """Enter what a transcript has had added to it."""
     reader = find_reader("claude")
     assert reader

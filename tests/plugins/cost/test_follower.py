@@ -16,7 +16,7 @@ from sm.issues.ticks import Tick
 from sm.plugins.cost import follower
 from sm.plugins.cost.ledger import intake, progress
 from sm.plugins.cost.ledger.entries import MANY, open_ledger
-from sm.plugins.cost.ledger.sums import By, read_sums
+from sm.plugins.cost.ledger.sums import SumGroup, read_sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.tick import LISTENER
 from sm.sessions import agent, registry
@@ -64,7 +64,7 @@ def begin_conversation(session: Session, folder: Path, ident: str) -> Path:
 def count(sealed: Path) -> dict[str, int]:
     with open_ledger(sealed / ".local" / "share" / "sm" / "ledger.db") as ledger:
         rows = ledger.connection.execute("SELECT session, count(*) FROM requests GROUP BY session")
-        assert sum(one.requests for one in read_sums(ledger, By.ISSUE)) >= 0
+        assert sum(one.requests for one in read_sums(ledger, SumGroup.ISSUE)) >= 0
         return dict(rows.fetchall())
 
 
@@ -93,24 +93,24 @@ def test_a_pass_prices_only_when_many_wait_or_once_a_minute(
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
     follower.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
-        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
+        assert [one.unpriced for one in read_sums(ledger, SumGroup.ISSUE)] == [1]
         tick = Tick(Config(state_root=session.root.path, projects=(), source=tmp_path), {})
         assert not LISTENER.wants(tick)
         os.utime(session.root.plugins / "cost" / progress.STAMP, (0, 0))
         assert LISTENER.wants(tick)
         LISTENER.hear(session.root, tick)
-        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
+        assert [one.unpriced for one in read_sums(ledger, SumGroup.ISSUE)] == [0]
         assert not LISTENER.wants(tick)
         add_lines(transcript, [write_answer("r2")])
         follower.follow(session)
-        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
+        assert [one.unpriced for one in read_sums(ledger, SumGroup.ISSUE)] == [1]
         intake.catch_up(ledger, 0.0)
-        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
+        assert [one.unpriced for one in read_sums(ledger, SumGroup.ISSUE)] == [0]
     many = [write_answer(f"q{number}") for number in range(MANY)]
     add_lines(transcript, many)
     follower.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
-        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
+        assert [one.unpriced for one in read_sums(ledger, SumGroup.ISSUE)] == [0]
 
 
 def test_conversations_between_two_looks_are_read_too(

@@ -24,7 +24,7 @@ from sm.plugins.cost.ledger.records.record import (
     LedgerEntry,
     Tokens,
 )
-from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.store.paths import Root
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
@@ -249,7 +249,7 @@ def test_in_a_narrow_terminal_it_goes_before_names_are_cut() -> None:
     said = ByClient(requests=2, price=0.5, compared=0.5, ours=0.5)
     sums = [Sum("shop", issue=7, requests=2, price=0.5, by_client=said)]
     for width, is_there in ((None, True), (80, True), (60, False)):
-        table = make_table(By.ISSUE, sums, width)
+        table = make_table(SumGroup.ISSUE, sums, width)
         header, line = table.lines
         assert ("Client" in header) == is_there
         assert any(note.startswith("Client") for note in table.notes) == is_there

@@ -18,7 +18,7 @@ from sm.config.load import load
 from sm.issues.rules.found import MOMENT_S
 from sm.issues.work import claim
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.records import HandoffClient
 from sm.plugins.doctor import leftovers, machine
 from sm.plugins.doctor.checks import examine
 from sm.plugins.doctor.machine import Installation
@@ -274,7 +274,7 @@ def test_a_damaged_database_of_handoffs_is_named_and_left_alone(project: Project
     path = project.config.bridge_database
     assert any(f.what == f"'{path}' is made with the first handoff" for f in findings(project))
     with open_bridge(path) as handoffs:
-        handoffs.create("t", "x" * 50_000, client=Client.CHAT)
+        handoffs.create("t", "x" * 50_000, client=HandoffClient.CHAT)
     assert any(f.what == f"handoffs in '{path}'" for f in findings(project))
     content = bytearray(path.read_bytes())
     content[-8192:] = dice(1).randbytes(8192)

@@ -20,7 +20,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import Limited
 from sm.plugins.forges.rest.failed_job import name_step
-from sm.plugins.forges.rest.shapes import Job, StepShape
+from sm.plugins.forges.rest.shapes import JobShape, StepShape
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened, remote_side
@@ -244,9 +244,9 @@ def test_a_step_is_not_named_where_all_are_said_to_have_failed() -> None:
     """Gitea says of each step what became of its job: the first one would be taken to blame."""
     clone, test = StepShape("clone", "failure"), StepShape("test", "failure")
     passed = StepShape("clone", "success")
-    assert name_step(Job(1, steps=[clone, test])) == ""
-    assert name_step(Job(1, steps=[passed, test])) == "test"
-    assert name_step(Job(1, steps=[test])) == "test"
+    assert name_step(JobShape(1, steps=[clone, test])) == ""
+    assert name_step(JobShape(1, steps=[passed, test])) == "test"
+    assert name_step(JobShape(1, steps=[test])) == "test"
 
 
 def test_the_last_of_two_verdicts_of_one_second_counts(side: RemoteSide) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sm.adapters.forge.model import BOT, CheckState
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.reader import RestReader
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, github_of, opened, remote_side
@@ -34,7 +34,7 @@ def limit(part: str, method: str = "GET", **headers: str) -> Fault:
     return Fault(part, method, reply=Reply(403, {"message": SECONDARY}, told))
 
 
-def the_forge(side: RemoteSide) -> RestForge[Reader]:
+def the_forge(side: RemoteSide) -> RestForge[RestReader]:
     made = side.open_as(BOT)
     assert isinstance(made, RestForge)
     return made

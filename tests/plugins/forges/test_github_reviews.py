@@ -153,7 +153,7 @@ def test_texts_that_are_too_long_for_one_answer_keep_nothing_from_being_read(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As 70 remarks of a stranger are, each as long as GitHub takes it: here to a smaller scale."""
-    monkeypatch.setattr(request.Request, "limit", request.BODY_LIMIT // 64)
+    monkeypatch.setattr(request.SentRequest, "limit", request.BODY_LIMIT // 64)
     number, _ = opened(side)
     ident = wish(side, number)
     since = side.open().observe()

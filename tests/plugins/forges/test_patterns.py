@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.adapters.forge.model import CheckState
-from sm.plugins.forges.rest.status import Part, combine, expand, matches
+from sm.plugins.forges.rest.status import StatusPart, combine, expand, matches
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_a_pattern_means_what_the_server_takes_it_for(
 
 
 def test_a_required_check_is_found_among_alternatives() -> None:
-    parts = [Part("ci/lint", "success"), Part("other", "failure")]
+    parts = [StatusPart("ci/lint", "success"), StatusPart("other", "failure")]
     found = combine(parts, "h", expected=True, required=["ci/{unit,lint}"])
     assert (found.state, found.missing, found.optional) == (CheckState.SUCCESS, (), ("other",))

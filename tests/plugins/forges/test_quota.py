@@ -12,8 +12,8 @@ import pytest
 
 from sm.adapters.forge.spender import spend_for
 from sm.plugins.forges.rest.state import ForgeFiles
-from sm.plugins.forges.web.ledger import Count, Ledger
-from sm.plugins.forges.web.limits import Limit
+from sm.plugins.forges.web.ledger import QuotaLedger, RequestCount
+from sm.plugins.forges.web.limits import RateLimit
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 from tests.forked import run_sm
@@ -30,11 +30,11 @@ projects:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, root: Root) -> Ledger:
+def ledger(tmp_path: Path, root: Root) -> QuotaLedger:
     (tmp_path / "sm.yaml").write_text(CONFIG)
     folder = root.project("shop").path
     ensure_private_dir(folder)
-    return Ledger(ForgeFiles(root.project("shop").path).quota)
+    return QuotaLedger(ForgeFiles(root.project("shop").path).quota)
 
 
 def quota(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -44,19 +44,21 @@ def quota(tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_without_requests_there_is_nothing_to_show(ledger: Ledger, tmp_path: Path) -> None:
+def test_without_requests_there_is_nothing_to_show(ledger: QuotaLedger, tmp_path: Path) -> None:
     done = quota(tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "no requests" in done.stderr
     assert json.loads(quota(tmp_path, "--json").stdout) == []
 
 
-def test_requests_are_shown_by_purpose_with_what_is_left(ledger: Ledger, tmp_path: Path) -> None:
-    limit = Limit("core", 5000, 4321, time.time() + 600)
+def test_requests_are_shown_by_purpose_with_what_is_left(
+    ledger: QuotaLedger, tmp_path: Path
+) -> None:
+    limit = RateLimit("core", 5000, 4321, time.time() + 600)
     for _ in range(3):
-        ledger.count("observe", Count(requests=1, unchanged=1), limit, "me")
+        ledger.count("observe", RequestCount(requests=1, unchanged=1), limit, "me")
     with spend_for("dev-shop-7"):
-        ledger.count("comment", Count(requests=1, points=1), None, "me")
+        ledger.count("comment", RequestCount(requests=1, points=1), None, "me")
     ledger.block(time.time() + 300)
     lines = quota(tmp_path).stdout.splitlines()
     assert lines[0].split()[:4] == ["PROJECT", "SESSION", "PURPOSE", "HOUR"]

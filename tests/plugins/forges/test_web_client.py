@@ -13,7 +13,7 @@ from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, Unreacha
 from sm.adapters.token import Token, TokenError, TokenSource, read_token
 from sm.base.act_guard import OvertakenError, guard_acts
 from sm.plugins.forges.web import client, request, transport
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import (
     BadAnswerError,
     LimitedError,
@@ -21,7 +21,7 @@ from sm.plugins.forges.web.errors import (
     TokenRefusedError,
     TooLongError,
 )
-from sm.plugins.forges.web.ledger import Count, Ledger, read_book
+from sm.plugins.forges.web.ledger import QuotaLedger, RequestCount, read_book
 from tests.forges.server import Asked, Fault, Reply, Site, serving
 from tests.helpers import refuse_act
 
@@ -69,13 +69,13 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "quota.json")
+def ledger(tmp_path: Path) -> QuotaLedger:
+    return QuotaLedger(tmp_path / "quota.json")
 
 
 @pytest.fixture
-def web(site: Site, ledger: Ledger) -> Iterator[Client]:
-    made = Client(site.url, lambda: Token(SECRET), ledger)
+def web(site: Site, ledger: QuotaLedger) -> Iterator[ForgeClient]:
+    made = ForgeClient(site.url, lambda: Token(SECRET), ledger)
     yield made
     made.close()
 
@@ -83,13 +83,13 @@ def web(site: Site, ledger: Ledger) -> Iterator[Client]:
 # Sending again
 
 
-def test_what_may_be_repeated_is_repeated(web: Client, site: Site) -> None:
+def test_what_may_be_repeated_is_repeated(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(times=2, reply=Reply(502)), Fault(drop=True)]
     assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
     assert site.lines() == ["GET /thing"] * 4
 
 
-def test_what_an_overtaken_attempt_would_change_is_not_sent(web: Client, site: Site) -> None:
+def test_what_an_overtaken_attempt_would_change_is_not_sent(web: ForgeClient, site: Site) -> None:
     with guard_acts(refuse_act):
         assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
         with pytest.raises(OvertakenError):
@@ -97,14 +97,14 @@ def test_what_an_overtaken_attempt_would_change_is_not_sent(web: Client, site: S
     assert "POST /thing" not in site.lines()
 
 
-def test_a_forge_that_keeps_failing_is_given_up(web: Client, site: Site) -> None:
+def test_a_forge_that_keeps_failing_is_given_up(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(times=99, reply=Reply(503, data={"message": "maintenance"}))]
     with pytest.raises(UnreachableError, match="maintenance"):
         web.get("/thing", "test")
     assert len(site.asked) == request.TRIES
 
 
-def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -> None:
+def test_an_answer_that_is_cut_off_is_asked_for_again(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(cut=True)]
     assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
 
@@ -112,7 +112,11 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(web: Client, site: Site) -
 @pytest.mark.parametrize("path", ["/thing", "/store"])
 @pytest.mark.parametrize("drops", [{"trickle_s": 0.01}, {"head_s": 0.01}])
 def test_an_answer_that_comes_in_drops_has_an_end(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch, path: str, drops: dict[str, float]
+    web: ForgeClient,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    drops: dict[str, float],
 ) -> None:
     monkeypatch.setattr(client, "EXCHANGE_S", 0.1)
     long = Reply(raw=b" " * 10_000)
@@ -124,7 +128,7 @@ def test_an_answer_that_comes_in_drops_has_an_end(
 
 
 def test_what_comes_before_an_answer_has_an_end(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+    web: ForgeClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "HEAD_LIMIT", 10_000)
     site.faults = [Fault(early=3)]
@@ -135,12 +139,12 @@ def test_what_comes_before_an_answer_has_an_end(
 
 
 def test_a_proxy_has_the_same_deadline(
-    site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    site: Site, ledger: QuotaLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is the proxy, too: it gets the whole address."""
     monkeypatch.setattr(client, "EXCHANGE_S", 0.1)
     monkeypatch.setenv("HTTP_PROXY", site.url)
-    made = Client("http://forge.example.com", lambda: Token(SECRET), ledger)
+    made = ForgeClient("http://forge.example.com", lambda: Token(SECRET), ledger)
     site.faults = [Fault(head_s=0.01, times=9)]
     with pytest.raises(UnreachableError, match=r"within 0\.1 s"):
         made.get("/thing", "test")
@@ -149,7 +153,7 @@ def test_a_proxy_has_the_same_deadline(
     assert site.lines()
 
 
-def test_an_answer_that_is_no_json_is_no_answer(web: Client, site: Site) -> None:
+def test_an_answer_that_is_no_json_is_no_answer(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(garble=True)]
     with pytest.raises(BadAnswerError):
         web.get("/thing", "test").read(dict[str, int])
@@ -158,7 +162,7 @@ def test_an_answer_that_is_no_json_is_no_answer(web: Client, site: Site) -> None
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("fault", [{"drop": True}, {"reply": Reply(502)}])
 def test_a_post_that_may_have_happened_is_not_sent_again(
-    web: Client, site: Site, fault: dict[str, object], after: bool
+    web: ForgeClient, site: Site, fault: dict[str, object], after: bool
 ) -> None:
     site.faults = [Fault(after=after, **fault)]  # type: ignore[arg-type]
     with pytest.raises(UnknownOutcomeError, match="may have been done"):
@@ -166,7 +170,7 @@ def test_a_post_that_may_have_happened_is_not_sent_again(
     assert len(site.asked) == 1
 
 
-def test_a_post_whose_trace_is_missing_is_left_to_a_later_try(web: Client, site: Site) -> None:
+def test_a_post_whose_trace_is_missing_is_left_to_a_later_try(web: ForgeClient, site: Site) -> None:
     """A slow server may still be at work on it: then it would stand there twice."""
     site.faults = [Fault(part="POST", drop=True)]
     with pytest.raises(UnknownOutcomeError, match="may have been done"):
@@ -174,22 +178,22 @@ def test_a_post_whose_trace_is_missing_is_left_to_a_later_try(web: Client, site:
     assert site.lines() == ["POST /thing"]
 
 
-def test_a_post_whose_trace_is_there_is_done(web: Client, site: Site) -> None:
+def test_a_post_whose_trace_is_there_is_done(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(part="POST", drop=True, after=True)]
     assert web.make("/thing", "test", {}, landed=lambda: True) is None
     assert site.lines() == ["POST /thing"]
 
 
-def test_a_forge_that_is_not_there_is_unreachable(ledger: Ledger, site: Site) -> None:
+def test_a_forge_that_is_not_there_is_unreachable(ledger: QuotaLedger, site: Site) -> None:
     site.stop()
-    made = Client(site.url, lambda: Token(SECRET), ledger)
+    made = ForgeClient(site.url, lambda: Token(SECRET), ledger)
     with pytest.raises(UnreachableError):
         made.write("POST", "/thing", "test", {})
     site.stop = lambda: None  # type: ignore[method-assign]
 
 
 def test_no_answer_in_time_is_a_failure(
-    web: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+    web: ForgeClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "READ_S", 1.0)
     site.faults = [Fault(late_s=2.0)]
@@ -205,7 +209,7 @@ def limited(**headers: str) -> Reply:
     return Reply(403, data={"message": "You have exceeded a secondary rate limit"}, headers=names)
 
 
-def test_a_short_limit_is_waited_out_a_post_too(web: Client, site: Site) -> None:
+def test_a_short_limit_is_waited_out_a_post_too(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(reply=Reply(429, headers={"Retry-After": "1"}))]
     began = time.monotonic()
     assert web.write("POST", "/thing", "test", {})
@@ -224,7 +228,7 @@ def test_a_short_limit_is_waited_out_a_post_too(web: Client, site: Site) -> None
     ],
 )
 def test_a_long_limit_is_told_at_once_to_all_processes(
-    web: Client, site: Site, ledger: Ledger, reply: Reply, about_s: float
+    web: ForgeClient, site: Site, ledger: QuotaLedger, reply: Reply, about_s: float
 ) -> None:
     if "as a date" in reply.headers.get("retry-after", ""):
         reply = limited(retry_after=formatdate(time.time() + 900, usegmt=True))
@@ -233,20 +237,24 @@ def test_a_long_limit_is_told_at_once_to_all_processes(
         web.get("/thing", "test")
     assert abs(error.value.until - time.time() - about_s) < 30
     with pytest.raises(LimitedError):
-        Client(site.url, lambda: Token(SECRET), ledger).get("/thing", "test")
+        ForgeClient(site.url, lambda: Token(SECRET), ledger).get("/thing", "test")
     assert len(site.asked) == 1
 
 
-def test_a_limit_of_one_token_holds_for_no_other(web: Client, site: Site, ledger: Ledger) -> None:
+def test_a_limit_of_one_token_holds_for_no_other(
+    web: ForgeClient, site: Site, ledger: QuotaLedger
+) -> None:
     site.faults = [Fault(reply=limited(retry_after="900"))]
     with pytest.raises(LimitedError):
         web.get("/thing", "test")
-    other = Client(site.url, lambda: Token("another"), ledger)
+    other = ForgeClient(site.url, lambda: Token("another"), ledger)
     assert other.get("/thing", "test").status == 200
     assert ledger.read().blocked_until == 0
 
 
-def test_the_reset_is_told_by_the_forges_clock(web: Client, site: Site, ledger: Ledger) -> None:
+def test_the_reset_is_told_by_the_forges_clock(
+    web: ForgeClient, site: Site, ledger: QuotaLedger
+) -> None:
     """Our clock may be wrong by hours."""
     site.clock = lambda: time.time() + 5 * 3600
     reset = str(int(site.clock() + 600))
@@ -262,7 +270,7 @@ def test_the_reset_is_told_by_the_forges_clock(web: Client, site: Site, ledger: 
     assert ledger.read().limits["core"].left == 0
 
 
-def test_another_refusal_is_no_limit(web: Client, site: Site) -> None:
+def test_another_refusal_is_no_limit(web: ForgeClient, site: Site) -> None:
     site.faults = [Fault(reply=Reply(403, data={"message": "Resource not accessible"}))]
     with pytest.raises(RefusedError, match="not accessible") as error:
         web.get("/thing", "test")
@@ -272,20 +280,22 @@ def test_another_refusal_is_no_limit(web: Client, site: Site) -> None:
 # Pages, validators, places
 
 
-def test_what_is_known_already_is_not_sent(web: Client, ledger: Ledger) -> None:
+def test_what_is_known_already_is_not_sent(web: ForgeClient, ledger: QuotaLedger) -> None:
     first = web.get("/thing", "look")
     assert web.get("/thing", "look", etag=first.etag).is_unchanged
-    assert ledger.read().by_session() == {("", "look"): Count(requests=2, unchanged=1, points=1)}
+    assert ledger.read().by_session() == {
+        ("", "look"): RequestCount(requests=2, unchanged=1, points=1)
+    }
 
 
-def test_what_has_moved_is_followed_and_not_in_a_circle(web: Client) -> None:
+def test_what_has_moved_is_followed_and_not_in_a_circle(web: ForgeClient) -> None:
     assert web.get("/old", "test").read(dict[str, int]) == {"a": 1}
     with pytest.raises(BadAnswerError, match="circle"):
         web.get("/round", "test")
 
 
 def test_a_repository_that_was_renamed_is_followed_also_by_a_relative_address(
-    web: Client, site: Site
+    web: ForgeClient, site: Site
 ) -> None:
     """So Forgejo and Gitea say it: their services/context/repo.go, `RedirectToRepo`."""
     found = web.get("/repos/old/name/issues/7", "test", {"page": 1})
@@ -296,7 +306,7 @@ def test_a_repository_that_was_renamed_is_followed_also_by_a_relative_address(
     assert site.asked[-1].method == "PATCH"
 
 
-def test_another_thing_is_not_taken_for_what_has_moved(web: Client) -> None:
+def test_another_thing_is_not_taken_for_what_has_moved(web: ForgeClient) -> None:
     with pytest.raises(MovedAwayError, match=r"was moved to '.*/repositories/9/issues/1'"):
         web.get("/repos/old/name/issues/8", "test")
     assert web.get("/repos/old/name/issues/9", "test").status == 200
@@ -307,7 +317,7 @@ def test_another_thing_is_not_taken_for_what_has_moved(web: Client) -> None:
     assert web.get("/repos/old/name/issues/9", "test").status == 200
 
 
-def test_the_token_goes_nowhere_else(web: Client, site: Site) -> None:
+def test_the_token_goes_nowhere_else(web: ForgeClient, site: Site) -> None:
     with pytest.raises(BadAnswerError):
         web.get("/away", "test")
     assert web.download("/log", "test", 4) == b"6789"
@@ -317,19 +327,19 @@ def test_the_token_goes_nowhere_else(web: Client, site: Site) -> None:
 
 
 def test_a_body_without_end_is_not_read_and_is_counted(
-    web: Client, site: Site, ledger: Ledger
+    web: ForgeClient, site: Site, ledger: QuotaLedger
 ) -> None:
     site.faults = [Fault(reply=Reply(raw=b"[" + b"1," * 9_000_000))]
     with pytest.raises(TooLongError, match="longer than"):
         web.get("/thing", "look")
-    assert ledger.read().by_session() == {("", "look"): Count(requests=1, points=1)}
+    assert ledger.read().by_session() == {("", "look"): RequestCount(requests=1, points=1)}
 
 
 # The token
 
 
 def test_a_refused_token_is_read_again_and_never_shown(
-    web: Client, site: Site, ledger: Ledger, tmp_path: Path
+    web: ForgeClient, site: Site, ledger: QuotaLedger, tmp_path: Path
 ) -> None:
     echo = Reply(401, data={"message": f"bad credentials {SECRET}"})
     site.faults = [Fault(reply=echo), Fault(reply=Reply(422, data={"message": SECRET}))]
@@ -389,14 +399,16 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 def test_requests_are_counted_by_purpose_and_hour(tmp_path: Path) -> None:
     now = [1_000_000.0]
-    ledger = Ledger(tmp_path / "quota.json", clock=lambda: now[0])
+    ledger = QuotaLedger(tmp_path / "quota.json", clock=lambda: now[0])
     for at, purpose in ((0, "look"), (60, "look"), (3600, "comment"), (30 * 3600, "look")):
         now[0] = 1_000_000.0 + at
-        ledger.count(purpose, Count(requests=1, points=1), None, "me")
+        ledger.count(purpose, RequestCount(requests=1, points=1), None, "me")
     book = read_book(tmp_path / "quota.json")
-    assert book.by_session() == {("", "look"): Count(requests=1, points=1)}, "a day is kept"
+    assert book.by_session() == {("", "look"): RequestCount(requests=1, points=1)}, "a day is kept"
     assert len(book.hours) == 1
 
 
 def test_a_ledger_that_cannot_be_written_keeps_nothing_from_going_on(tmp_path: Path) -> None:
-    Ledger(tmp_path / "gone" / "quota.json").count("look", Count(requests=1), None, "me")
+    QuotaLedger(tmp_path / "gone" / "quota.json").count(
+        "look", RequestCount(requests=1), None, "me"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sm.plugins.forges.web.limits import COST, Limit, find_pause
+from sm.plugins.forges.web.limits import COST, RateLimit, find_pause
 
 HOUR_S = 3600.0
 MOST, RESERVE = 5000, 500
@@ -22,7 +22,7 @@ class Looker:
     def look(self, now: float, left: int) -> None:
         """Look, and hear how many requests are left."""
         self.looks += 1
-        limit = Limit("core", MOST, max(0, left), HOUR_S)
+        limit = RateLimit("core", MOST, max(0, left), HOUR_S)
         self.due_at = now + max(POLL_S, find_pause([limit], RESERVE, 0.0, now, self.told))
 
 

@@ -20,11 +20,11 @@ from sm.issues.look.polled import Clock, Polled
 from sm.passes.tally import BOUNDS, Ended, Sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.rest.state import ForgeFiles
-from sm.plugins.forges.web.ledger import Book, Count, Hour
-from sm.plugins.forges.web.limits import Limit
+from sm.plugins.forges.web.ledger import Hour, QuotaBook, RequestCount
+from sm.plugins.forges.web.limits import RateLimit
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
 from sm.plugins.metrics.reader import RequestCounts
-from sm.plugins.windows.figures import Figures, Known, locate
+from sm.plugins.windows.figures import AccountFigures, WindowFigures, locate
 from sm.sessions.failure import Allowance, Usage
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -192,9 +192,9 @@ def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
     write_json(project.root.passes_made, Sums(1.0, {Ended.DONE: 6, Ended.KILLED: 1}, took, 99.5))
     ensure_private_dir(project.directory.path, parents=True)
     write_json(project.directory.polled, Polled(Clock(1.7e9), 0.25, error="secret"))
-    limit = Limit("core", 5000, 4000, time.time() + 60)
-    hour = Hour(time.time() // 3600 * 3600, {"look": Count(10, 6, 1, 4)})
-    write_json(ForgeFiles(project.directory.path).quota, Book((hour,), {"core": limit}))
+    limit = RateLimit("core", 5000, 4000, time.time() + 60)
+    hour = Hour(time.time() // 3600 * 3600, {"look": RequestCount(10, 6, 1, 4)})
+    write_json(ForgeFiles(project.directory.path).quota, QuotaBook((hour,), {"core": limit}))
     found = scrape(browser)
     passes = values(found, "sm_passes", "end")
     assert passes == {("done",): 6, ("failed",): 0, ("killed",): 1, ("elsewhere",): 0}
@@ -213,7 +213,7 @@ def test_usage_windows_until_they_begin_anew(project: Project, browser: Browser)
     now = time.time()
     usage = Usage(Allowance(94.0, now + 60), Allowance(20.0, now - 60))
     ensure_private_dir(locate().parent, parents=True)
-    write_json(locate(), Figures({"/home/ada/.claude": Known(usage, now)}))
+    write_json(locate(), WindowFigures({"/home/ada/.claude": AccountFigures(usage, now)}))
     found = scrape(browser)
     used = values(found, "sm_client_window_used_ratio", "account", "window")
     assert used == {("/home/ada/.claude", "five_hours"): 0.94}
@@ -223,10 +223,17 @@ def test_usage_windows_until_they_begin_anew(project: Project, browser: Browser)
 
 def test_requests_of_forgotten_hours_stay_counted() -> None:
     counts = RequestCounts()
-    first, second = Hour(0, {"look": Count(5, points=5)}), Hour(3600, {"look": Count(1)})
+    first, second = (
+        Hour(0, {"look": RequestCount(5, points=5)}),
+        Hour(3600, {"look": RequestCount(1)}),
+    )
     counts.add("harb", [first])
     counts.add("harb", [first, second])
-    grown = Hour(3600, {"look": Count(2)}, {"dev-harb-1": {"look": Count(1), "merge": Count(1)}})
+    grown = Hour(
+        3600,
+        {"look": RequestCount(2)},
+        {"dev-harb-1": {"look": RequestCount(1), "merge": RequestCount(1)}},
+    )
     counts.add("harb", [grown])
     counts.add("other", [])
     found = {

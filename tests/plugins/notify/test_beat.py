@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.plugins.notify.beat import Beat, Call, make_call, was_refused
+from sm.plugins.notify.beat import Beat, BeatRequest, make_call, was_refused
 
 WELL = Beat(failed=False, troubles=(), projects=("shop", "blog"), took_s=1.25)
 ILL = Beat(
@@ -13,7 +13,7 @@ PUSH = "https://kuma.example.com/api/push/abc123"
 
 
 def test_a_check_hears_of_success_and_of_failure() -> None:
-    assert make_call(PING, WELL) == Call("POST", PING, b"dev-poll: shop, blog, in 1.2 s")
+    assert make_call(PING, WELL) == BeatRequest("POST", PING, b"dev-poll: shop, blog, in 1.2 s")
     failed = make_call(PING, ILL)
     assert failed.url == f"{PING}/fail"
     assert failed.body == b"shop: no route to the forge\nblog: [redacted]"

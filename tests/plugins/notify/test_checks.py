@@ -12,7 +12,7 @@ import yaml
 
 from sm.config.load import load
 from sm.plugins.notify.checks import CHECK
-from sm.plugins.notify.model import Lost, Memory, Trouble
+from sm.plugins.notify.model import ChannelTrouble, Lost, Memory
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level
@@ -99,7 +99,7 @@ def test_a_service_that_fails_and_what_was_given_up_are_told(tmp_path: Path, roo
     config = set_up(tmp_path, phone={"url": "json://127.0.0.1:9"})
     outbox, now = open_outbox(config, root), time.time()
     outbox.remember(
-        Memory(trouble=Trouble(3, now - 60, "error=500", now), lost=Lost(2, now, "500"))
+        Memory(trouble=ChannelTrouble(3, now - 60, "error=500", now), lost=Lost(2, now, "500"))
     )
     assert [one.level for one in examine(config, root)] == [Level.OK, Level.WARN]
     outbox.put(make_word())

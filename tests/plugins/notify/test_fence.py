@@ -17,7 +17,7 @@ from sm.issues.work.takeover import take_over
 from sm.plugins.notify.channel import make_held
 from sm.plugins.notify.delivery import deliver
 from sm.plugins.notify.outbox import Destination, Outbox, Post
-from sm.plugins.notify.rules import Letter
+from sm.plugins.notify.rules import ChannelLetter
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.session import IssueSession
@@ -43,7 +43,7 @@ class Placed:
 
     def deliver(self) -> bool:
         (word,) = self.outbox.list_waiting()
-        return deliver(self.outbox, Letter((word,), ("c",)), self.service.url)
+        return deliver(self.outbox, ChannelLetter((word,), ("c",)), self.service.url)
 
     def end(self) -> None:
         EFFECTS[Verb.FORGET](self.session, PlannedStep(Verb.FORGET), "x")

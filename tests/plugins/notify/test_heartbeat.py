@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.notify.beat import Call
+from sm.plugins.notify.beat import BeatRequest
 from sm.plugins.notify.checks import _check_heartbeat
 from sm.plugins.notify.heartbeat import call, keep, read_beaten
 from sm.setup.finding import Level
@@ -91,19 +91,19 @@ def test_a_service_that_does_not_answer_delays_no_tick_and_nothing_piles_up(
 
 
 def test_what_is_not_taken_is_noted_without_the_address(root: Root, watcher: Watcher) -> None:
-    closed = Call("POST", "http://127.0.0.1:9/5bf66975-secret", b"")
+    closed = BeatRequest("POST", "http://127.0.0.1:9/5bf66975-secret", b"")
     watcher.status = 500
     answers = [
         call(closed),
-        call(Call("POST", watcher.url, b"")),
-        call(Call("GET", "ftp://x/secret-1")),
+        call(BeatRequest("POST", watcher.url, b"")),
+        call(BeatRequest("GET", "ftp://x/secret-1")),
     ]
     assert "ConnectError" in answers[0]
     assert answers[1] == "the answer was 500"
     assert "UnsupportedProtocol" in answers[2]
     assert not any("secret" in one for one in answers)
     watcher.status, watcher.answer = 200, b'{"ok": false, "msg": "not active"}'
-    push = Call("GET", f"http://127.0.0.1:{watcher.port}/api/push/x", pushes=True)
+    push = BeatRequest("GET", f"http://127.0.0.1:{watcher.port}/api/push/x", pushes=True)
     assert "not active" in call(push)
     assert _check_heartbeat(root).what.startswith("no heartbeat was sent yet")
     for _ in range(2):

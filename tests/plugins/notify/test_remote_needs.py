@@ -19,7 +19,7 @@ from sm.issues.ticks import Tick
 from sm.plugins import find_plugins
 from sm.plugins.notify import wakeup
 from sm.plugins.notify.listener import hear_there, is_wanted_there
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 from sm.plugins.notify.outbox import Post
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
@@ -81,7 +81,7 @@ def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> No
     farms.RUNNER.shown = {PLACED.session: shown}
 
 
-def list_waiting(root: Root) -> list[Held]:
+def list_waiting(root: Root) -> list[HeldWord]:
     return [word for outbox in Post(root).list_all() for word in outbox.list_waiting()]
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from sm.base.need import NeedKind
-from sm.plugins.notify.model import AGAIN, Held, Memory, Trouble
+from sm.plugins.notify.model import AGAIN, ChannelTrouble, HeldWord, Memory
 from sm.plugins.notify.rules import (
     BURST,
     CAUSE_S,
@@ -27,13 +27,15 @@ from tests.plugins.notify.words import NOON, make_word
 BROKEN = "needs a person: CI itself failed (step {}). sm ci rerun shop {}"
 
 
-def broken(number: int, at: float = NOON, step: str = "build") -> Held:
+def broken(number: int, at: float = NOON, step: str = "build") -> HeldWord:
     command = f"sm ci rerun shop {number}"
     said = BROKEN.format(step, number)
     return make_word(number, said, NeedKind.CI, at, command=command)
 
 
-def send_all(words: list[Held], memory: Memory, now: float, quiet: str = "") -> tuple[int, Memory]:
+def send_all(
+    words: list[HeldWord], memory: Memory, now: float, quiet: str = ""
+) -> tuple[int, Memory]:
     """How many messages there are at that moment, and what is remembered of them."""
     letters = plan(words, memory, quiet, now).letters
     for letter in letters:
@@ -127,7 +129,7 @@ def test_quiet_hours_hold_what_is_not_urgent(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_pauses_grow_and_have_a_limit() -> None:
-    trouble, now, pauses = Trouble(), NOON, []
+    trouble, now, pauses = ChannelTrouble(), NOON, []
     for _ in range(10):
         trouble = note_failed(trouble, "500", now)
         pauses.append(trouble.again_at - now)
@@ -140,18 +142,18 @@ def test_pauses_grow_and_have_a_limit() -> None:
 
 
 def test_a_word_is_given_up_after_a_day_of_failing_tries() -> None:
-    trouble = note_failed(Trouble(), "500", NOON)
+    trouble = note_failed(ChannelTrouble(), "500", NOON)
     assert not is_given_up(make_word(), trouble, NOON + DAY_S - 1)
     assert is_given_up(make_word(), trouble, NOON + DAY_S)
     assert not is_given_up(make_word(at=NOON + 3600), trouble, NOON + DAY_S)
     old = make_word(at=NOON - 5 * DAY_S)
     assert not is_given_up(old, trouble, NOON + 60), "the machine was off; it was tried once"
-    assert not is_given_up(old, Trouble(), NOON), "nothing was tried"
+    assert not is_given_up(old, ChannelTrouble(), NOON), "nothing was tried"
 
 
 def test_a_clock_that_is_set_back_delays_nothing_for_long() -> None:
     """What was noted before is of a time to come."""
-    trouble = note_failed(Trouble(), "500", NOON)
+    trouble = note_failed(ChannelTrouble(), "500", NOON)
     letter = plan([broken(7)], Memory(), "", NOON + 1).letters[0]
     memory = structs.replace(note_sent(Memory(), letter, NOON + 1), trouble=trouble)
     words = [broken(8), make_word()]
@@ -159,6 +161,6 @@ def test_a_clock_that_is_set_back_delays_nothing_for_long() -> None:
 
 
 def test_nothing_is_due_if_nothing_waits() -> None:
-    failing = Memory(trouble=note_failed(Trouble(), "500", NOON))
+    failing = Memory(trouble=note_failed(ChannelTrouble(), "500", NOON))
     assert plan([], Memory(), "22:00-07:00", NOON) == ((), math.inf)
     assert plan([], failing, "", NOON) == ((), math.inf)

@@ -11,7 +11,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.base.need import NeedKind
-from sm.plugins.notify.model import Held, Memory, Trouble
+from sm.plugins.notify.model import ChannelTrouble, HeldWord, Memory
 from sm.plugins.notify.outbox import Destination, Post
 from sm.store.paths import Root
 from tests.helpers import sm_yaml
@@ -95,7 +95,7 @@ def test_what_waits_is_shown_and_what_quiet_hours_hold(
     outbox = Post(root).open(Destination(str(config), "harb", "phone"))
     asks, stopped = "needs a person: which colour?", "goes on without dev-poll"
     outbox.put(
-        Held(
+        HeldWord(
             id="1",
             at=now - 3600,
             need=NeedKind.QUESTION,
@@ -104,8 +104,8 @@ def test_what_waits_is_shown_and_what_quiet_hours_hold(
             command="sm reply harb 3 TEXT",
         )
     )
-    outbox.put(Held(id="2", at=now, need=NeedKind.POLL, address="harb#4", sentence=stopped))
-    outbox.remember(Memory(trouble=Trouble(1, now - 60, "no route", now + 60)))
+    outbox.put(HeldWord(id="2", at=now, need=NeedKind.POLL, address="harb#4", sentence=stopped))
+    outbox.remember(Memory(trouble=ChannelTrouble(1, now - 60, "no route", now + 60)))
     assert run(["notify"]) == 0
     head, trouble, first, answer, second, desk = capsys.readouterr().out.splitlines()
     until = time.strftime("%H:%M", time.localtime(now + 7200))

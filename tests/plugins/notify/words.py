@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sm.base.need import NeedKind
-from sm.plugins.notify.model import Held
+from sm.plugins.notify.model import HeldWord
 
 NOON = 1_780_000_000.0
 
@@ -18,7 +18,7 @@ def make_word(
     need: NeedKind = NeedKind.QUESTION,
     at: float = NOON,
     **more: object,
-) -> Held:
+) -> HeldWord:
     """A word of the session of that issue."""
     address = f"shop#{number}"
     known: dict[str, object] = {
@@ -27,7 +27,7 @@ def make_word(
         "address": address,
         "command": f"sm reply shop {number} TEXT",
     }
-    return Held(at=at, need=need, sentence=sentence, **{**known, **more})  # type: ignore[arg-type]
+    return HeldWord(at=at, need=need, sentence=sentence, **{**known, **more})  # type: ignore[arg-type]
 
 
 class Clock:

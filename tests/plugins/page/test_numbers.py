@@ -17,7 +17,7 @@ from msgspec import json
 
 from sm.plugins.cost.display import format_price
 from sm.plugins.cost.ledger.amount import shorten_count
-from sm.plugins.cost.ledger.sums import By, add_up
+from sm.plugins.cost.ledger.sums import SumGroup, add_up
 from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.page.numbers import charts, page
@@ -71,7 +71,7 @@ def test_the_page_says_what_sm_cost_says(weeks: Project, browser: Browser, span:
     text = Read(browser.get(f"/page/numbers?span={span}").text).text
     since = "" if span == "all" else parse_since(f"{span}d")
     told = list[str]()
-    for by in (By.DAY, By.ISSUE, By.MODEL):
+    for by in (SumGroup.DAY, SumGroup.ISSUE, SumGroup.MODEL):
         sums = read_report(find_ledger(weeks.machine.settings), by, since, "", told.append)
         assert format_price(add_up(sums)) in text
         assert all(format_price(one) in text for one in sums)

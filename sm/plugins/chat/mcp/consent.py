@@ -22,7 +22,7 @@ from starlette.routing import Route, request_response
 from sm.base.output import say, warn
 from sm.plugins.chat.mcp import page, secret
 from sm.plugins.chat.mcp.page import Question
-from sm.plugins.chat.mcp.provider import PAGE, Provider, Request
+from sm.plugins.chat.mcp.provider import PAGE, GrantRequest, Provider
 from sm.plugins.chat.mcp.registrations import RegisteredClient
 
 BURST = 5
@@ -73,18 +73,18 @@ FOREIGN = (
 )
 
 
-class Form(Struct, frozen=True):
+class ConsentForm(Struct, frozen=True):
     """Binds a page to the browser that shows it: `nonce` is in a cookie there, too."""
 
     nonce: str
     request: str
 
 
-class Asked(Struct, frozen=True):
+class PageRequest(Struct, frozen=True):
     """A request as it came with the page, its content, and its client."""
 
     sealed: str
-    request: Request
+    request: GrantRequest
     client: RegisteredClient
 
     @property
@@ -126,7 +126,7 @@ class Consent:
             return self._send_back(asked, error="access_denied")
         return await self._check(http, asked, fields.get("secret", ""))
 
-    async def _check(self, http: HttpRequest, asked: Asked, given: str) -> Response:
+    async def _check(self, http: HttpRequest, asked: PageRequest, given: str) -> Response:
         """Allow the request, if the secret is right."""
         if wait_s := self._tries.wait_s():
             fault = f"Too many wrong secrets. Try again in {wait_s} seconds."
@@ -143,16 +143,16 @@ class Consent:
         say(f"allowed '{grant.name}' at {grant.host}; 'sm mcp revoke {grant.id}' takes it back")
         return self._send_back(asked, code=code)
 
-    async def _asked(self, sealed: str) -> Asked | None:
+    async def _asked(self, sealed: str) -> PageRequest | None:
         request = self._provider.read_request(sealed)
         client = await self._provider.get_client(request.client_id) if request else None
-        return Asked(sealed, request, client) if request and client else None
+        return PageRequest(sealed, request, client) if request and client else None
 
     def _is_ours(self, http: HttpRequest, fields: dict[str, str]) -> bool:
         """Say whether we have shown the form in this browser."""
         origin = http.headers.get("origin")
         seals = self._provider.grants.seals()
-        form = seals.open(fields.get("form", ""), Form)
+        form = seals.open(fields.get("form", ""), ConsentForm)
         nonce = http.cookies.get(self._cookie, "")
         return (
             origin in (None, self._provider.origin)
@@ -164,14 +164,14 @@ class Consent:
     def _page(
         self,
         http: HttpRequest,
-        asked: Asked,
+        asked: PageRequest,
         fault: str = "",
         status: int = 200,
         headers: dict[str, str] | None = None,
     ) -> Response:
         # An existing nonce stays. Otherwise the page in another tab would become invalid.
         nonce = http.cookies.get(self._cookie) or secrets.token_urlsafe(24)
-        form = self._provider.grants.seals().close(Form(nonce, asked.sealed))
+        form = self._provider.grants.seals().close(ConsentForm(nonce, asked.sealed))
         name = asked.client.client_name or ""
         question = Question(name, asked.host, PAGE, asked.sealed, form, fault)
         shown = HTMLResponse(page.ask(question), status, page.HEADERS | (headers or {}))
@@ -180,7 +180,7 @@ class Consent:
         )
         return shown
 
-    def _send_back(self, asked: Asked, **said: str) -> Response:
+    def _send_back(self, asked: PageRequest, **said: str) -> Response:
         """Send the browser to the client; `iss` says which server sends it (RFC 9207)."""
         state, issuer = asked.request.state, self._provider.origin
         uri = construct_redirect_uri(asked.request.redirect_uri, **said, state=state, iss=issuer)

@@ -31,7 +31,7 @@ GRACE_S = 60.0
 or the client has asked twice at once."""
 
 
-class Token(Struct, frozen=True):
+class GrantToken(Struct, frozen=True):
     """A client's token, by its hash; times are seconds since 1970."""
 
     digest: str
@@ -45,7 +45,7 @@ class Token(Struct, frozen=True):
 class Code(Struct, frozen=True):
     """The code that begins a grant, and what its client must send to get tokens for it."""
 
-    token: Token
+    token: GrantToken
     challenge: str
     redirect_uri: str
     is_explicit: bool
@@ -65,16 +65,16 @@ class Grant(Struct, frozen=True):
     used_at: float
     code: Code
     scopes: tuple[str, ...] = ()
-    access: tuple[Token, ...] = ()
-    refresh: tuple[Token, ...] = ()
+    access: tuple[GrantToken, ...] = ()
+    refresh: tuple[GrantToken, ...] = ()
 
     def is_alive(self, at: float) -> bool:
         """Say whether its client can still use it."""
         return any(each.is_good(at) for each in self.refresh or (self.code.token,))
 
-    def shown(self) -> Shown:
+    def shown(self) -> ShownGrant:
         """Return what a person sees of it."""
-        return Shown(self.id, self.name, self.host, self.granted_at, self.used_at)
+        return ShownGrant(self.id, self.name, self.host, self.granted_at, self.used_at)
 
     def takes(self, digest: str, at: float) -> bool:
         """Say whether this is a refresh token of the grant that may be exchanged."""
@@ -83,8 +83,8 @@ class Grant(Struct, frozen=True):
     def replace(self, digest: str, at: float) -> Grant:
         """Return the grant after the exchange of that refresh token."""
 
-        def aged(each: Token) -> Token:
-            return Token(digest, min(each.expires_at, at + GRACE_S))
+        def aged(each: GrantToken) -> GrantToken:
+            return GrantToken(digest, min(each.expires_at, at + GRACE_S))
 
         tokens = (aged(each) if each.digest == digest else each for each in self.refresh)
         return structs.replace(self, refresh=tuple(tokens))
@@ -94,16 +94,16 @@ class Grant(Struct, frozen=True):
         return structs.replace(
             self,
             used_at=at,
-            access=(*_newest(self.access, at), Token(access, at + ACCESS_S)),
-            refresh=(*_newest(self.refresh, at), Token(refresh, at + REFRESH_S)),
+            access=(*_newest(self.access, at), GrantToken(access, at + ACCESS_S)),
+            refresh=(*_newest(self.refresh, at), GrantToken(refresh, at + REFRESH_S)),
         )
 
 
-def _newest(tokens: tuple[Token, ...], at: float) -> tuple[Token, ...]:
+def _newest(tokens: tuple[GrantToken, ...], at: float) -> tuple[GrantToken, ...]:
     return tuple(each for each in tokens if each.is_good(at))[-MOST_OLDER:]
 
 
-class Shown(Struct, frozen=True):
+class ShownGrant(Struct, frozen=True):
     """A grant as a person sees it; times are seconds since 1970."""
 
     id: str
@@ -127,7 +127,7 @@ class Issued(Struct, frozen=True):
     refresh: str
 
 
-class Book(Struct, frozen=True):
+class GrantBook(Struct, frozen=True):
     """Everything in the file: `key`, in hexadecimal, signs what clients keep for us."""
 
     key: str
@@ -171,7 +171,7 @@ class Grants:
         """
         return tuple(each for each in self._alive() if each.refresh)
 
-    def with_access(self, token: str) -> tuple[Grant, Token] | None:
+    def with_access(self, token: str) -> tuple[Grant, GrantToken] | None:
         """Return the grant of an access token that is valid now."""
         wanted, now = digest(token), time.time()
         pairs = ((grant, each) for grant in self._alive() for each in grant.access)
@@ -250,13 +250,13 @@ class Grants:
         """Yield the live grants by id, to be changed; write them afterwards."""
         sqlite_file.make_folder(self.path.parent)
         with lock.hold(self._lock):
-            book = self._read() or Book(secrets.token_hex(KEY_BYTES))
+            book = self._read() or GrantBook(secrets.token_hex(KEY_BYTES))
             grants = {each.id: each for each in book.grants if each.is_alive(time.time())}
             yield grants
-            files.write_json(self.path, Book(book.key, tuple(grants.values())), durable=True)
+            files.write_json(self.path, GrantBook(book.key, tuple(grants.values())), durable=True)
 
-    def _read(self) -> Book | None:
-        return files.read_json(self.path, Book)
+    def _read(self) -> GrantBook | None:
+        return files.read_json(self.path, GrantBook)
 
 
 def find(grants: tuple[Grant, ...], ident: str) -> Grant:

@@ -98,20 +98,20 @@ class OnlyPost:
         await app(scope, receive, send)
 
 
-class Remote(Struct, frozen=True):
+class RemoteAccess(Struct, frozen=True):
     """Access of remote clients: the grants are in `folder`, codes may go to `hosts`."""
 
     folder: Path
     hosts: tuple[str, ...]
 
 
-def make_remote(folder: Path, hosts: tuple[str, ...]) -> Remote:
+def make_remote(folder: Path, hosts: tuple[str, ...]) -> RemoteAccess:
     """Allow the hosts of Claude, and these hosts."""
-    return Remote(folder, (*registrations.HOSTS, *(each.lower() for each in hosts)))
+    return RemoteAccess(folder, (*registrations.HOSTS, *(each.lower() for each in hosts)))
 
 
 def serve(
-    server: Server[Any], listener: socket.socket, rules: Rules, remote: Remote | None = None
+    server: Server[Any], listener: socket.socket, rules: Rules, remote: RemoteAccess | None = None
 ) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C; with `remote` clients may ask for tokens.
 
@@ -138,7 +138,7 @@ def serve(
     running.run(app, listener, lifespan=True)
 
 
-def _authorization(remote: Remote, provider: Provider) -> dict[str, Any]:
+def _authorization(remote: RemoteAccess, provider: Provider) -> dict[str, Any]:
     """Return what the SDK's application needs for OAuth 2.1, by the MCP specification."""
     return {
         # Texts, because a URL object would add a slash at the end, and issuers are compared as

@@ -29,7 +29,16 @@ from msgspec import Struct
 from pydantic import AnyUrl
 
 from sm.plugins.chat.mcp import registrations
-from sm.plugins.chat.mcp.grants import ACCESS_S, CODE_S, Code, Grant, Grants, Issued, Token, digest
+from sm.plugins.chat.mcp.grants import (
+    ACCESS_S,
+    CODE_S,
+    Code,
+    Grant,
+    Grants,
+    GrantToken,
+    Issued,
+    digest,
+)
 from sm.plugins.chat.mcp.registrations import RegisteredClient
 
 T = TypeVar("T")
@@ -42,7 +51,7 @@ CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 STATE_LIMIT = 2000
 
 
-class Request(Struct, frozen=True):
+class GrantRequest(Struct, frozen=True):
     """Request of a client, while sm asks the person."""
 
     client_id: str
@@ -80,7 +89,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     ) -> str:
         """Return the address of the page that asks the person."""
         self._check(params)
-        request = Request(
+        request = GrantRequest(
             client.client_id,
             str(params.redirect_uri),
             params.redirect_uri_provided_explicitly,
@@ -170,15 +179,15 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         if grant:
             await _in_thread(lambda: self.grants.revoke(grant.id))
 
-    def read_request(self, sealed: str) -> Request | None:
+    def read_request(self, sealed: str) -> GrantRequest | None:
         """Return the request that `authorize` gave to the page; None if it is too old."""
-        request = self.grants.seals().open(sealed, Request)
+        request = self.grants.seals().open(sealed, GrantRequest)
         return request if request and time.time() < request.expires_at else None
 
-    async def grant(self, code: str, client: RegisteredClient, request: Request) -> Grant:
+    async def grant(self, code: str, client: RegisteredClient, request: GrantRequest) -> Grant:
         """Note that the person allows it. The client can now exchange this code for tokens."""
         asked = Code(
-            Token(digest(code), time.time() + CODE_S),
+            GrantToken(digest(code), time.time() + CODE_S),
             request.challenge,
             request.redirect_uri,
             request.is_explicit,

@@ -7,7 +7,7 @@ from typing import Any
 from mcp.types import Tool, ToolAnnotations
 
 from sm.plugins.chat.threads.arguments import CONTENT_LIMIT
-from sm.plugins.chat.threads.records import Client, EntryType, Status
+from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffStatus
 
 Schema = dict[str, Any]
 
@@ -46,8 +46,8 @@ CONTENT = {"minLength": 1, "maxLength": CONTENT_LIMIT}
 AS_CLIENT = _text(
     'Who you are: "code" for a coding client such as Claude Code, which has to say so each time; '
     'every other client is "chat"',
-    enum=list(Client),
-    default=str(Client.CHAT),
+    enum=list(HandoffClient),
+    default=str(HandoffClient.CHAT),
 )
 TYPE_PARAMETER = _text(
     "context: background, requirements. task: work to be done. progress: how far it is. "
@@ -64,7 +64,7 @@ HANDOFF = _object(
         "project": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         "chat_last_seen": {"type": "integer", "description": "seq of the last entry seen by chat"},
         "code_last_seen": {"type": "integer", "description": "seq of the last entry seen by code"},
-        "status": {"type": "string", "enum": list(Status)},
+        "status": {"type": "string", "enum": list(HandoffStatus)},
         "created_at": {"type": "string", "format": "date-time"},
         "updated_at": {"type": "string", "format": "date-time"},
     }
@@ -73,7 +73,7 @@ ENTRY = _object(
     {
         "seq": {"type": "integer"},
         "handoff_id": {"type": "string"},
-        "from_client": {"type": "string", "enum": list(Client)},
+        "from_client": {"type": "string", "enum": list(HandoffClient)},
         "type": {"type": "string", "enum": list(EntryType)},
         "content": {"type": "string"},
         "created_at": {"type": "string", "format": "date-time"},

@@ -23,7 +23,7 @@ from sm.base.output import say_text
 from sm.plugins.chat import operations
 from sm.plugins.chat.mcp.schemas import INSTRUCTIONS, TOOLS
 from sm.plugins.chat.threads import records
-from sm.plugins.chat.threads.records import Client, Shape
+from sm.plugins.chat.threads.records import HandoffClient, Shape
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 
@@ -80,7 +80,7 @@ class Tools:
     def _close(self, given: Arguments) -> Shape:
         return records.shape_handoff(operations.close(self.machine, given.get("id")))
 
-    def _client(self, given: Arguments) -> Client:
+    def _client(self, given: Arguments) -> HandoffClient:
         return operations.find_speaker(self.caller, given.get("as_client"))
 
 

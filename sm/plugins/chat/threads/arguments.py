@@ -6,7 +6,7 @@ Pure. Every error says what to do next, because a model can only call again.
 from __future__ import annotations
 
 from sm.base.errors import UsageError
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.records import EntryType, HandoffClient
 
 CONTENT_LIMIT = 1_000_000
 TITLE_LIMIT = 1_000
@@ -32,7 +32,7 @@ def check_handoff_id(given: object) -> str:
     return text
 
 
-def check_client(given: object) -> Client:
+def check_client(given: object) -> HandoffClient:
     """Return `given` as the client that calls.
 
     Raises:
@@ -40,7 +40,7 @@ def check_client(given: object) -> Client:
 
     """
     try:
-        return Client(given)  # type: ignore[arg-type]  # whatever else it is has no such value
+        return HandoffClient(given)  # type: ignore[arg-type]  # whatever else it is has no such value
     except ValueError as error:
         raise UsageError(
             f"unknown client {_quote(given)}: 'code' stands for a coding client such as Claude "

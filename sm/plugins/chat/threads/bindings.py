@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.plugins.chat.threads.handoffs import Bridge
-from sm.plugins.chat.threads.records import Client, Entry, EntryType
+from sm.plugins.chat.threads.handoffs import HandoffBridge
+from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffEntry
 from sm.store.sqlite import transaction
 
 OF_HANDOFF = """
@@ -40,7 +40,7 @@ class Binding(Struct, frozen=True):
     handed_seq: int
 
 
-def bind(bridge: Bridge, ident: str, project: str, issue: int) -> Binding:
+def bind(bridge: HandoffBridge, ident: str, project: str, issue: int) -> Binding:
     """Bind an active thread to this issue, and to no other.
 
     Raises:
@@ -56,31 +56,31 @@ def bind(bridge: Bridge, ident: str, project: str, issue: int) -> Binding:
     return found
 
 
-def find_binding(bridge: Bridge, ident: str) -> Binding | None:
+def find_binding(bridge: HandoffBridge, ident: str) -> Binding | None:
     """Return the issue that the thread is about, or None."""
     row = bridge.connection.execute(OF_HANDOFF, (ident,)).fetchone()
     return Binding(*row) if row else None
 
 
-def list_about_issue(bridge: Bridge, project: str, issue: int) -> tuple[Binding, ...]:
+def list_about_issue(bridge: HandoffBridge, project: str, issue: int) -> tuple[Binding, ...]:
     """Return the active threads about this issue, oldest first."""
     rows = bridge.connection.execute(OF_ISSUE, (project, issue))
     return tuple(Binding(*row) for row in rows)
 
 
-def list_waiting(bridge: Bridge, binding: Binding) -> tuple[Entry, ...]:
+def list_waiting(bridge: HandoffBridge, binding: Binding) -> tuple[HandoffEntry, ...]:
     """Return the chat's entries that still have to be handed over, in order."""
     # Often only the agent has written since, and a lot. So its entries are not read at all.
-    said = bridge.entries(binding.handoff_id, after=binding.handed_seq, by=Client.CHAT)
+    said = bridge.entries(binding.handoff_id, after=binding.handed_seq, by=HandoffClient.CHAT)
     return tuple(filter(is_for_agent, said))
 
 
-def is_for_agent(entry: Entry) -> bool:
+def is_for_agent(entry: HandoffEntry) -> bool:
     """Say whether the entry goes to the agent that works on the issue."""
-    return entry.from_client is Client.CHAT and entry.type in FROM_CHAT
+    return entry.from_client is HandoffClient.CHAT and entry.type in FROM_CHAT
 
 
-def mark_handed(bridge: Bridge, binding: Binding, entry: Entry) -> None:
+def mark_handed(bridge: HandoffBridge, binding: Binding, entry: HandoffEntry) -> None:
     """Note that the entry, and all before it, have been handed over for that issue.
 
     If the thread was bound to another issue meanwhile, nothing changes.

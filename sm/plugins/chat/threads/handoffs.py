@@ -15,18 +15,18 @@ from sm.base.decoding import convert
 from sm.base.errors import SmError, UsageError
 from sm.plugins.chat.threads import database
 from sm.plugins.chat.threads.records import (
-    Client,
-    Entry,
     EntryType,
-    Handoff,
-    Status,
-    Thread,
+    HandoffClient,
+    HandoffEntry,
+    HandoffRecord,
+    HandoffStatus,
+    HandoffThread,
     make_id,
 )
 from sm.store.sqlite import open_shared, transaction
 from sm.store.sqlite_faults import RowError
 
-Record = TypeVar("Record", Handoff, Entry)
+Record = TypeVar("Record", HandoffRecord, HandoffEntry)
 
 # Another program that uses the database, too, may leave columns empty, and write times otherwise.
 HANDOFF = """
@@ -61,10 +61,10 @@ WIPED = "DELETE FROM handoff_entries WHERE handoff_id = ?"
 LATEST = "SELECT coalesce(max(seq), 0) FROM handoff_entries WHERE handoff_id = ?"
 
 SEEN = {
-    Client.CHAT: """
+    HandoffClient.CHAT: """
         UPDATE handoffs SET chat_last_seen = max(coalesce(chat_last_seen, 0), ?) WHERE id = ?
     """,
-    Client.CODE: """
+    HandoffClient.CODE: """
         UPDATE handoffs SET code_last_seen = max(coalesce(code_last_seen, 0), ?) WHERE id = ?
     """,
 }
@@ -75,13 +75,13 @@ class CompletedError(SmError):
 
 
 @contextlib.contextmanager
-def open_bridge(path: Path) -> Iterator[Bridge]:
+def open_bridge(path: Path) -> Iterator[HandoffBridge]:
     """Open the threads in the database at `path`; for errors see `open_shared`."""
     with open_shared(path, database.LAYOUT) as connection:
-        yield Bridge(connection)
+        yield HandoffBridge(connection)
 
 
-class Bridge:
+class HandoffBridge:
     """The threads of one database. `arguments` beside this has checked what callers pass."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -89,8 +89,8 @@ class Bridge:
         self.connection = connection
 
     def create(
-        self, title: str, content: str, *, project: str | None = None, client: Client
-    ) -> Thread:
+        self, title: str, content: str, *, project: str | None = None, client: HandoffClient
+    ) -> HandoffThread:
         """Begin a thread with `content` as its first entry, of type context."""
         now, ident = _now(), make_id()
         with transaction(self.connection):
@@ -98,7 +98,7 @@ class Bridge:
             self._append(ident, EntryType.CONTEXT, content, client)
             return self._thread(ident, client)
 
-    def get(self, ident: str, client: Client) -> Thread:
+    def get(self, ident: str, client: HandoffClient) -> HandoffThread:
         """Return a whole thread, and what is new in it for `client`; move no cursor.
 
         Raises:
@@ -109,8 +109,14 @@ class Bridge:
             return self._thread(ident, client)
 
     def add(
-        self, ident: str, type_: EntryType, content: str, client: Client, *, key: str | None = None
-    ) -> tuple[Handoff, Entry]:
+        self,
+        ident: str,
+        type_: EntryType,
+        content: str,
+        client: HandoffClient,
+        *,
+        key: str | None = None,
+    ) -> tuple[HandoffRecord, HandoffEntry]:
         """Append an entry, and move the cursor of `client` to it.
 
         With a `key` this happens once: a second call returns the existing entry.
@@ -127,7 +133,7 @@ class Bridge:
                 entry = self._append(ident, type_, content, client, key)
             return self.handoff(ident), entry
 
-    def mark_read(self, ident: str, client: Client) -> Handoff:
+    def mark_read(self, ident: str, client: HandoffClient) -> HandoffRecord:
         """Move the cursor of `client` to the latest entry.
 
         Raises:
@@ -140,7 +146,7 @@ class Bridge:
             self.connection.execute(SEEN[client], (latest, ident))
             return self.handoff(ident)
 
-    def close(self, ident: str) -> Handoff:
+    def close(self, ident: str) -> HandoffRecord:
         """Delete the entries, and mark the thread as completed. A completed one stays as it is.
 
         Raises:
@@ -148,12 +154,12 @@ class Bridge:
 
         """
         with transaction(self.connection):
-            if self.handoff(ident).status is Status.ACTIVE:
+            if self.handoff(ident).status is HandoffStatus.ACTIVE:
                 self.connection.execute(WIPED, (ident,))
                 self.connection.execute(CLOSED, (_now(), ident))
             return self.handoff(ident)
 
-    def handoff(self, ident: str) -> Handoff:
+    def handoff(self, ident: str) -> HandoffRecord:
         """Return the row of a thread.
 
         Raises:
@@ -166,9 +172,9 @@ class Bridge:
                 f"no handoff '{ident}': check the id with the person, character by character; "
                 "there is no list of ids to look it up in"
             )
-        return _record(Handoff, row)
+        return _record(HandoffRecord, row)
 
-    def active(self, ident: str) -> Handoff:
+    def active(self, ident: str) -> HandoffRecord:
         """Return the row of a thread that is open for entries.
 
         Raises:
@@ -177,35 +183,42 @@ class Bridge:
 
         """
         found = self.handoff(ident)
-        if found.status is Status.COMPLETED:
+        if found.status is HandoffStatus.COMPLETED:
             raise CompletedError(
                 f"handoff '{ident}' is completed, nothing can be added to it: create a new one "
                 "to go on"
             )
         return found
 
-    def entries(self, ident: str, *, after: int = 0, by: Client | None = None) -> tuple[Entry, ...]:
+    def entries(
+        self, ident: str, *, after: int = 0, by: HandoffClient | None = None
+    ) -> tuple[HandoffEntry, ...]:
         """Return the entries after number `after`, in order; with `by` those of one client."""
         rows = self.connection.execute(ENTRIES, (ident, after, by))
-        return tuple(_record(Entry, row) for row in rows)
+        return tuple(_record(HandoffEntry, row) for row in rows)
 
-    def _thread(self, ident: str, client: Client) -> Thread:
-        return Thread(self.handoff(ident), self.entries(ident), client)
+    def _thread(self, ident: str, client: HandoffClient) -> HandoffThread:
+        return HandoffThread(self.handoff(ident), self.entries(ident), client)
 
-    def _known(self, ident: str, key: str) -> Entry | None:
+    def _known(self, ident: str, key: str) -> HandoffEntry | None:
         row = self.connection.execute(KEYED, (ident, key)).fetchone()
-        return _record(Entry, row) if row else None
+        return _record(HandoffEntry, row) if row else None
 
     def _append(
-        self, ident: str, type_: EntryType, content: str, client: Client, key: str | None = None
-    ) -> Entry:
+        self,
+        ident: str,
+        type_: EntryType,
+        content: str,
+        client: HandoffClient,
+        key: str | None = None,
+    ) -> HandoffEntry:
         now = _now()
         values = (ident, client, type_, content, now, key)
         seq = self.connection.execute(APPENDED, values).lastrowid
         assert seq is not None, "a row was inserted"
         self.connection.execute(SEEN[client], (seq, ident))
         self.connection.execute(TOUCHED, (now, ident))
-        return Entry(seq, ident, client, type_, content, now)
+        return HandoffEntry(seq, ident, client, type_, content, now)
 
 
 def _record(shape: type[Record], row: tuple[object, ...]) -> Record:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.threads.records import Client, EntryType, Status
+from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffStatus
 from sm.store.files import create_exclusive, discard
 
 COLUMNS = {
@@ -37,8 +37,8 @@ INSERT INTO sm_layout VALUES (1);
 CREATE INDEX IF NOT EXISTS entries_of_handoff ON handoff_entries(handoff_id, seq);
 """
 MEANINGLESS = (
-    ("SELECT status FROM handoffs WHERE status NOT IN (?, ?)", Status),
-    ("SELECT from_client FROM handoff_entries WHERE from_client NOT IN (?, ?)", Client),
+    ("SELECT status FROM handoffs WHERE status NOT IN (?, ?)", HandoffStatus),
+    ("SELECT from_client FROM handoff_entries WHERE from_client NOT IN (?, ?)", HandoffClient),
     ("SELECT type FROM handoff_entries WHERE type NOT IN (?, ?, ?, ?, ?, ?)", EntryType),
 )
 """Each finds words that mean nothing here, in a column that holds one of a few."""

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from sm.base.errors import TemporaryError
-from sm.plugins.cost.budget.rules import Limit, LimitUse, ModelUse, add_up
+from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse, ModelUse, add_up
 from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.store import sqlite_file
@@ -37,7 +37,7 @@ class Balances:
         self.connection = connection
         self._issues: dict[tuple[str, AmountUnit], dict[str, int]] = {}
 
-    def list_rows(self, limits: Sequence[Limit]) -> list[list[ModelUse]]:
+    def list_rows(self, limits: Sequence[BudgetLimit]) -> list[list[ModelUse]]:
         """List what the requests of each limit have used, by model."""
         found = list[list[ModelUse]]([] for _ in limits)
         for number, *row in self._ask_for_each(
@@ -46,7 +46,7 @@ class Balances:
             found[number].append(ModelUse(*row))
         return found
 
-    def list_raised(self, limits: Sequence[Limit]) -> list[int]:
+    def list_raised(self, limits: Sequence[BudgetLimit]) -> list[int]:
         """List what people have raised each limit by."""
         asked = ((limit.scope, limit.name, limit.amount.unit) for limit in limits)
         found = dict(self._ask_for_each(RAISED, asked))
@@ -74,7 +74,9 @@ class Balances:
         return self._issues[key]
 
 
-def measure(book: Balances, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, LimitUse]]:
+def measure(
+    book: Balances, limits: list[BudgetLimit], sharers: int
+) -> Iterator[tuple[BudgetLimit, LimitUse]]:
     """Each limit with what it was raised by, and what its requests have used."""
     of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
     for limit, raised, rows in of_each:

@@ -9,7 +9,7 @@ from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.runners import Placement
 from sm.plugins.cost.budget.remote_limits import list_told
-from sm.plugins.cost.budget.rules import Limit
+from sm.plugins.cost.budget.rules import BudgetLimit
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger.progress import find_beginning
 from sm.plugins.cost.ledger.scopes import Scope, name_issue, name_project_day, name_session
@@ -21,7 +21,7 @@ DAYS_AHEAD = 2
 """Requests of so many days to come count for today: the clock was set back since."""
 
 
-def list_limits(session: Session, now: float) -> list[Limit]:
+def list_limits(session: Session, now: float) -> list[BudgetLimit]:
     """List the limits that a session is under."""
     own, machine = read_own(session), read_section(session.machine.settings, Budget)
     limits = [find_session_limit(session, own)]
@@ -33,14 +33,14 @@ def list_limits(session: Session, now: float) -> list[Limit]:
     return _known(*limits, find_machine_limit(machine, now)) + list_told(session, now)
 
 
-def list_for_placed(project: Project, placement: Placement, now: float) -> list[Limit]:
+def list_for_placed(project: Project, placement: Placement, now: float) -> list[BudgetLimit]:
     """List our limits that a session elsewhere is under."""
     own = read_section(project.settings, Budget)
     limits = find_placed_limit(own, placement), find_issue_limit(own, project.name, placement.issue)
     return _known(*limits) + list_shared(project.config, project.settings, now)
 
 
-def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:
+def list_shared(config: Config, project: ProjectSettings, now: float) -> list[BudgetLimit]:
     """List the limits that the sessions of a project share: a new issue needs room in each."""
     return _known(
         find_day_limit(config, project, now),
@@ -69,15 +69,15 @@ def _raise(limit: str) -> Act:
     return Act(ActKind.RAISE, limit=limit)
 
 
-def _known(*limits: Limit | None) -> list[Limit]:
+def _known(*limits: BudgetLimit | None) -> list[BudgetLimit]:
     return [limit for limit in limits if limit]
 
 
-def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
+def find_issue_limit(own: Budget, project: str, issue: int) -> BudgetLimit | None:
     """Return the limit of an issue."""
     if own.issue is None:
         return None
-    return Limit(
+    return BudgetLimit(
         *(Scope.ISSUE, name_issue(project, issue), own.issue.amount),
         words="for this issue",
         act=_raise(f"{project} {issue}"),
@@ -85,11 +85,11 @@ def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
     )
 
 
-def find_session_limit(session: Session, own: Budget) -> Limit | None:
+def find_session_limit(session: Session, own: Budget) -> BudgetLimit | None:
     """Return the limit of a session."""
     if own.session is None:
         return None
-    return Limit(
+    return BudgetLimit(
         *(Scope.SESSION, name_session(session.name, find_beginning(session))),
         own.session.amount,
         words="for this session",
@@ -98,12 +98,12 @@ def find_session_limit(session: Session, own: Budget) -> Limit | None:
     )
 
 
-def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
+def find_placed_limit(own: Budget, placement: Placement) -> BudgetLimit | None:
     """Return the limit of a session elsewhere: only its node knows what is used of it."""
     if own.session is None:
         return None
     one = placement
-    return Limit(
+    return BudgetLimit(
         *(Scope.SESSION, f"{one.session}@{one.attempt}", own.session.amount),
         words="for this session",
         act=_raise(f"{one.project} {one.issue} --session"),
@@ -112,13 +112,13 @@ def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
     )
 
 
-def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limit | None:
+def find_day_limit(config: Config, project: ProjectSettings, now: float) -> BudgetLimit | None:
     """Return the limit of a project's day; none if it is the machine's, for all projects."""
     own, name = read_section(project, Budget), project.name
     if own.day is None or own.day == read_section(config, Budget).day:
         return None
     first, last = _name_days(now)
-    return Limit(
+    return BudgetLimit(
         *(Scope.PROJECT_DAY, name_project_day(name, first), own.day.amount),
         last_name=name_project_day(name, last),
         words=f"for {name} today",
@@ -128,12 +128,12 @@ def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limi
     )
 
 
-def find_project_limit(project: ProjectSettings) -> Limit | None:
+def find_project_limit(project: ProjectSettings) -> BudgetLimit | None:
     """Return the limit of all that a project uses, for good."""
     own, name = read_section(project, Budget), project.name
     if own.project is None:
         return None
-    return Limit(
+    return BudgetLimit(
         *(Scope.PROJECT, name, own.project.amount),
         words=f"for {name}",
         act=_raise(f"{name} --project"),
@@ -141,12 +141,12 @@ def find_project_limit(project: ProjectSettings) -> Limit | None:
     )
 
 
-def find_machine_limit(machine: Budget, now: float) -> Limit | None:
+def find_machine_limit(machine: Budget, now: float) -> BudgetLimit | None:
     """Return the limit of a day over all projects."""
     if machine.day is None:
         return None
     first, last = _name_days(now)
-    return Limit(
+    return BudgetLimit(
         *(Scope.DAY, first, machine.day.amount),
         last_name=last,
         words="for today",

@@ -23,11 +23,11 @@ from sm.plugins.cost.budget.limits import (
     read_own,
 )
 from sm.plugins.cost.budget.raises import list_raises
-from sm.plugins.cost.budget.rules import Limit, LimitUse, weigh
+from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse, weigh
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import SCALE, AmountUnit, show
-from sm.plugins.cost.ledger.entries import Ledger
+from sm.plugins.cost.ledger.entries import CostLedger
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.sessions import registry
 from sm.sessions.session import IssueSession
@@ -64,14 +64,14 @@ class LimitRow(Struct, frozen=True):
 class NamedLimit(Struct, frozen=True):
     """A limit, and whose it is."""
 
-    limit: Limit
+    limit: BudgetLimit
     called: str
     project: str = ""
     issue: int = 0
     session: str = ""
 
 
-def list_rows(limits: Iterable[NamedLimit], root: Root, ledger: Ledger) -> list[LimitRow]:
+def list_rows(limits: Iterable[NamedLimit], root: Root, ledger: CostLedger) -> list[LimitRow]:
     """List what is used of each limit."""
     book, sharers = Balances(ledger.connection), progress.count_followed(root)
     return [
@@ -126,7 +126,9 @@ def _list_elsewhere(config: Config, root: Root) -> Iterator[NamedLimit]:
                 yield NamedLimit(limit, name, project.name, one.issue, one.session)
 
 
-def _make_row(found: NamedLimit, limit: Limit, used: LimitUse, ledger: Ledger) -> LimitRow:
+def _make_row(
+    found: NamedLimit, limit: BudgetLimit, used: LimitUse, ledger: CostLedger
+) -> LimitRow:
     unit, weighed = limit.amount.unit, weigh(limit, used)
     return LimitRow(
         called=found.called,

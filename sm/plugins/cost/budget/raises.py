@@ -14,7 +14,7 @@ from sm.issues.meters import SetLimit
 from sm.issues.runners import Elsewhere
 from sm.plugins.cost.budget.balances import Balances, measure, open_balances
 from sm.plugins.cost.budget.limits import list_for_placed, list_limits, list_shared
-from sm.plugins.cost.budget.rules import Limit, LimitUse, add_up, describe
+from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse, add_up, describe
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import AmountUnit, find_round, parse, show, spell
 from sm.plugins.cost.ledger.entries import open_ledger
@@ -79,7 +79,7 @@ def read_amount(text: str, unit: AmountUnit) -> int:
 
 
 def change(
-    machine: Machine, limit: Limit, amount: int, by: str, *, known: int | None = None
+    machine: Machine, limit: BudgetLimit, amount: int, by: str, *, known: int | None = None
 ) -> str:
     """Raise a limit, or lower it; have looked what waits for it. Returns what holds now.
 
@@ -118,7 +118,7 @@ def change(
     return text
 
 
-def _list_sessions(machine: Machine, limit: Limit) -> list[str]:
+def _list_sessions(machine: Machine, limit: BudgetLimit) -> list[str]:
     """The sessions that the limit is for."""
     known = registry.list_all(machine.root, lambda _: None)
     match limit.scope:
@@ -129,13 +129,13 @@ def _list_sessions(machine: Machine, limit: Limit) -> list[str]:
     return [one.name for one in known]
 
 
-def list_raises(connection: Connection, limit: Limit) -> list[Raise]:
+def list_raises(connection: Connection, limit: BudgetLimit) -> list[Raise]:
     """List what was decided about a limit, the oldest first."""
     rows = connection.execute(MADE, (limit.scope, limit.name, limit.amount.unit))
     return [Raise(*row) for row in rows]
 
 
-def tell_last(connection: Connection | None, limit: Limit, now: float) -> str:
+def tell_last(connection: Connection | None, limit: BudgetLimit, now: float) -> str:
     """Say who has changed a limit last, by how much and how long ago; '' for nobody."""
     if connection is None or not (made := list_raises(connection, limit)):
         return ""
@@ -171,7 +171,7 @@ def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
         ]
 
 
-def _offer(machine: Machine, limit: Limit, used: LimitUse, last: str) -> SetLimit:
+def _offer(machine: Machine, limit: BudgetLimit, used: LimitUse, last: str) -> SetLimit:
     unit = limit.amount.unit
     return SetLimit(
         key=f"{limit.scope}:{limit.name}:{unit}",
@@ -185,12 +185,12 @@ def _offer(machine: Machine, limit: Limit, used: LimitUse, last: str) -> SetLimi
     )
 
 
-def propose(limit: Limit, used: LimitUse) -> int:
+def propose(limit: BudgetLimit, used: LimitUse) -> int:
     """Propose a raise so that work can go on: half of the first limit, and all over it."""
     return find_round(limit.amount.count // 2 + max(0, used.at_most - limit.height))
 
 
-def _change(machine: Machine, limit: Limit, sign: int, text: str) -> str:
+def _change(machine: Machine, limit: BudgetLimit, sign: int, text: str) -> str:
     amount = read_amount(text, limit.amount.unit)
     by = name_person(Caller())
     return change(machine, limit, sign * amount, by, known=limit.raised)

@@ -22,7 +22,7 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.rules import Limit, RemoteLimit
+    from sm.plugins.cost.budget.rules import BudgetLimit, RemoteLimit
 
     ByHome = Mapping[str, tuple[RemoteLimit, ...]]
 
@@ -39,7 +39,7 @@ def may_be_under(session: Session) -> bool:
     return bool(is_meant) and os.path.lexists(locate(session.machine.settings))
 
 
-def list_told(session: Session, now: float) -> list[Limit]:
+def list_told(session: Session, now: float) -> list[BudgetLimit]:
     """Return those that the session is under."""
     if not may_be_under(session):
         return []
@@ -50,7 +50,7 @@ def list_told(session: Session, now: float) -> list[Limit]:
     ]
 
 
-def _name_own(limit: Limit, session: Session) -> Limit:
+def _name_own(limit: BudgetLimit, session: Session) -> BudgetLimit:
     """Return it with the name that the session's own sums have here, if it is about those."""
     from sm.plugins.cost.ledger.scopes import Scope, name_session
 
@@ -80,14 +80,14 @@ def keep(settings: MachineSettings, home: str, limits: tuple[RemoteLimit, ...]) 
     return True
 
 
-def make_limit(told: RemoteLimit, now: float) -> Limit:
+def make_limit(told: RemoteLimit, now: float) -> BudgetLimit:
     """Return it as passes weigh it: what was used elsewhere is beside what is in our ledger."""
     from sm.base.act import Act, ActKind, run
-    from sm.plugins.cost.budget.rules import Limit, merge
+    from sm.plugins.cost.budget.rules import BudgetLimit, merge
     from sm.plugins.cost.ledger.amount import Amount
 
     is_over = told.ends_at is not None and now >= told.ends_at
-    return Limit(
+    return BudgetLimit(
         told.span.scope,
         told.span.first,
         Amount(told.unit, told.height),

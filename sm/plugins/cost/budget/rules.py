@@ -83,7 +83,7 @@ class LimitUse(Struct, frozen=True):
         return self.known + self.bound
 
 
-class Limit(Struct, frozen=True):
+class BudgetLimit(Struct, frozen=True):
     """A limit that somebody has set, and what it was raised by since.
 
     Its sums have that name; those of days go on to `last_name`, as clocks may have been set back.
@@ -159,7 +159,7 @@ class RemoteLimit(Struct, frozen=True):
     named: Words = ""
 
 
-def add_up(rows: Iterable[ModelUse], limit: Limit) -> LimitUse:
+def add_up(rows: Iterable[ModelUse], limit: BudgetLimit) -> LimitUse:
     """Add up what the requests have used, in the unit of a limit.
 
     A request of which nobody knows what it has used counts as the largest of the same limit and
@@ -206,14 +206,14 @@ def _find_sizes(row: ModelUse, *, is_money: bool) -> RequestSize:
     return RequestSize(row.largest_tokens, row.tokens // row.known if row.known else 0)
 
 
-def _bound(count: int, size: RequestSize, limit: Limit) -> int:
+def _bound(count: int, size: RequestSize, limit: BudgetLimit) -> int:
     """Return what requests may have used of which nobody knows."""
     if not count:
         return 0
     return size.largest + (count - 1) * (size.average if limit.is_shared else size.largest)
 
 
-def weigh(limit: Limit, used: LimitUse) -> Allowance:
+def weigh(limit: BudgetLimit, used: LimitUse) -> Allowance:
     """Weigh how far the limit is used up."""
     if used.unpriced:
         return Allowance(
@@ -232,7 +232,7 @@ def weigh(limit: Limit, used: LimitUse) -> Allowance:
     )
 
 
-def _find_stage(limit: Limit, used: LimitUse) -> Stage:
+def _find_stage(limit: BudgetLimit, used: LimitUse) -> Stage:
     if used.at_most >= limit.height + find_reserve(limit, used):
         return Stage.SPENT
     if used.at_most >= limit.height:
@@ -242,7 +242,7 @@ def _find_stage(limit: Limit, used: LimitUse) -> Stage:
     return Stage.FREE
 
 
-def find_reserve(limit: Limit, used: LimitUse) -> int:
+def find_reserve(limit: BudgetLimit, used: LimitUse) -> int:
     """Find what may be used beyond the limit, to write a handoff document: one turn at least.
 
     It is never more than the limit once more.
@@ -252,7 +252,7 @@ def find_reserve(limit: Limit, used: LimitUse) -> int:
     return max(limit.height * RESERVE // 100, turn, of_all, 1)
 
 
-def describe(limit: Limit, used: LimitUse) -> str:
+def describe(limit: BudgetLimit, used: LimitUse) -> str:
     """`$8.20 of $10.00 for this issue`, and how much of that is a guess."""
     unit = limit.amount.unit
     if limit.is_placed:
@@ -303,7 +303,7 @@ def expect(for_one: int, of_open: Iterable[tuple[int, int]]) -> Expected:
     return Expected(for_one, sum(max(0, each - used) for each, used in of_open))
 
 
-def admit(limit: Limit, used: LimitUse, expected: Expected) -> Allowance | None:
+def admit(limit: BudgetLimit, used: LimitUse, expected: Expected) -> Allowance | None:
     """Find what is against one more issue; None if what it is expected to use still fits."""
     weighed = weigh(limit, used)
     if weighed.stage in (Stage.OVER, Stage.SPENT):

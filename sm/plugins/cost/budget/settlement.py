@@ -12,9 +12,9 @@ from sm.base.errors import SmError
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.limits import list_limits
-from sm.plugins.cost.budget.rules import Limit, LimitUse, needs_prices, weigh
+from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse, needs_prices, weigh
 from sm.plugins.cost.ledger import progress
-from sm.plugins.cost.ledger.entries import Ledger
+from sm.plugins.cost.ledger.entries import CostLedger
 from sm.plugins.cost.ledger.progress import (
     are_prices_due,
     find_priced_at,
@@ -25,10 +25,10 @@ from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
 
-Measured = list[tuple[Limit, LimitUse]]
+Measured = list[tuple[BudgetLimit, LimitUse]]
 
 
-def settle(ledger: Ledger, session: Session) -> bool:
+def settle(ledger: CostLedger, session: Session) -> bool:
     """Look up prices if a limit needs them, or it is time; wake the session if a limit is near.
 
     Returns whether a limit still waits for prices: they are looked up once for many requests.
@@ -52,7 +52,7 @@ def settle(ledger: Ledger, session: Session) -> bool:
     return any(used.pending for _, used in measured)
 
 
-def _measure(ledger: Ledger, session: Session, limits: list[Limit]) -> Measured:
+def _measure(ledger: CostLedger, session: Session, limits: list[BudgetLimit]) -> Measured:
     return list(measure(Balances(ledger.connection), limits, progress.count_followed(session.root)))
 
 
@@ -67,7 +67,7 @@ def _needs_prices(measured: Measured, root: Root) -> bool:
     return any(needs_prices(weighed.stage, used, since_s) for _, used in measured)
 
 
-def _look_up_prices(ledger: Ledger) -> None:
+def _look_up_prices(ledger: CostLedger) -> None:
     from sm.plugins.cost.ledger.prices import price_pending
 
     price_pending(ledger)

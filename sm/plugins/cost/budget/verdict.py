@@ -18,8 +18,8 @@ from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.plugins.cost.budget.balances import Balances, measure, open_balances
 from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.rules import (
+    BudgetLimit,
     Expected,
-    Limit,
     admit,
     estimate,
     expect,
@@ -67,7 +67,7 @@ def read(session: Session) -> Allowance | None:
     return found
 
 
-def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowance]:
+def _wait_for_others(session: Session, limits: list[BudgetLimit]) -> Iterator[Allowance]:
     """Wait for another session of a shared limit, whose use is not known: go on after this turn."""
     if any(limit.is_shared for limit in limits):
         blind = progress.find_others(session.root, session.name)
@@ -114,7 +114,7 @@ def find_objection(project: Project) -> Allowance | None:
     return find_strictest(filter(None, found))
 
 
-def _expect(book: Balances, project: Project, limit: Limit) -> Expected:
+def _expect(book: Balances, project: Project, limit: BudgetLimit) -> Expected:
     """Return what open issues that share the limit will still use, and what one more would."""
     unit, config = limit.amount.unit, project.config
     of_open = list[tuple[int, int]]()
@@ -130,7 +130,7 @@ def _expect(book: Balances, project: Project, limit: Limit) -> Expected:
 
 
 def _estimate(
-    settings: ProjectSettings, limit: Limit, known: Mapping[str, int], open_ones: set[str]
+    settings: ProjectSettings, limit: BudgetLimit, known: Mapping[str, int], open_ones: set[str]
 ) -> int:
     own, unit = read_section(settings, Budget), limit.amount.unit
     past = [used for name, used in known.items() if name not in open_ones and used]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import BILLIONTHS, Ledger, Own
+from sm.plugins.cost.ledger.entries import BILLIONTHS, CostLedger, Own
 from sm.plugins.cost.ledger.reconciliation import fold
 from sm.plugins.cost.ledger.records.record import Tokens
 from sm.store.sqlite import transaction
@@ -62,7 +62,7 @@ class ByClient(Struct, frozen=True):
     ours: float
 
 
-def compare(ledger: Ledger, since: float) -> list[PriceComparison]:
+def compare(ledger: CostLedger, since: float) -> list[PriceComparison]:
     """Both sums for each model, of what was accounted for since then."""
     refresh(ledger)
     sums: dict[str, PriceComparison] = {}
@@ -76,7 +76,7 @@ def compare(ledger: Ledger, since: float) -> list[PriceComparison]:
 
 
 def read_by_client(
-    ledger: Ledger, columns: Sequence[str], since: str, project: str
+    ledger: CostLedger, columns: Sequence[str], since: str, project: str
 ) -> dict[tuple[str | int, ...], ByClient]:
     """Read what clients say, for each value of the columns, of requests from a day on.
 
@@ -100,7 +100,7 @@ _COLUMNS = {"day": "first_day"}
 _WHOLE = {"day": "first_day = last_day", "agent": "agent != ''"}
 
 
-def refresh(ledger: Ledger) -> None:
+def refresh(ledger: CostLedger) -> None:
     """Compare the contexts of which something has changed."""
     if not ledger.connection.execute(f"{DUE} LIMIT 1").fetchone():
         return
@@ -112,7 +112,7 @@ def refresh(ledger: Ledger) -> None:
             ledger.connection.execute(DONE, (context,))
 
 
-def _pair(ledger: Ledger, own: Own) -> Iterator[tuple[str | float | None, ...]]:
+def _pair(ledger: CostLedger, own: Own) -> Iterator[tuple[str | float | None, ...]]:
     """The rows of a context: what the client says of a model, beside our price."""
     rows = ledger.connection.execute(REQUESTS, (own.context, own.begun, own.at)).fetchall()
     names = [fold(row[0]) for row in rows]

@@ -175,13 +175,13 @@ MARK = """
 
 
 @contextlib.contextmanager
-def open_ledger(path: Path) -> Iterator[Ledger]:
+def open_ledger(path: Path) -> Iterator[CostLedger]:
     """Open the ledger at `path`, which is made if it is missing; errors as `open_shared`."""
     with open_shared(path, database.LAYOUT) as connection:
-        yield Ledger(connection)
+        yield CostLedger(connection)
 
 
-class Ledger:
+class CostLedger:
     """The ledger of one database."""
 
     def __init__(self, connection: Connection) -> None:

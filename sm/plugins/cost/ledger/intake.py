@@ -26,8 +26,8 @@ from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
 from sm.plugins.cost.ledger.entries import (
     IS_SETTLED,
+    CostLedger,
     EntryOwner,
-    Ledger,
     ReadMark,
     RecordFile,
     bound,
@@ -65,7 +65,7 @@ LATELY_S = 7 * 86400.0
 """Files that were read within so long are read on first: a session may just have ended."""
 
 
-def enter_session(session: Session, settle: Callable[[Ledger, Session], bool]) -> None:
+def enter_session(session: Session, settle: Callable[[CostLedger, Session], bool]) -> None:
     """Read on all that the session's agent has written, and again until nothing more comes.
 
     `settle` is called once entries were added. It returns whether it waits for more of them.
@@ -102,7 +102,7 @@ def enter_session(session: Session, settle: Callable[[Ledger, Session], bool]) -
 
 
 def _look(
-    ledger: Ledger, session: Session, reader: RecordReader, present: window.Window
+    ledger: CostLedger, session: Session, reader: RecordReader, present: window.Window
 ) -> RecordState:
     """Look at the records. The ledger knows that one was there, also if the note of it is gone."""
     seen = look(session, reader, present)
@@ -113,7 +113,9 @@ def _look(
     return seen
 
 
-def _enter_faults(ledger: Ledger, session: Session, seen: RecordState, owner: EntryOwner) -> int:
+def _enter_faults(
+    ledger: CostLedger, session: Session, seen: RecordState, owner: EntryOwner
+) -> int:
     """Enter that a record is gone, or does not grow; returns how many entries that were."""
     if seen.fault is RecordFault.MISSING:
         known = ledger.list_files(session.name)
@@ -124,7 +126,7 @@ def _enter_faults(ledger: Ledger, session: Session, seen: RecordState, owner: En
 
 
 @contextlib.contextmanager
-def open_current(path: Path, warn: Callable[[str], object]) -> Iterator[Ledger]:
+def open_current(path: Path, warn: Callable[[str], object]) -> Iterator[CostLedger]:
     """Open the ledger with all that was written since; `warn` is told what is not in it.
 
     Raises:
@@ -139,7 +141,7 @@ def open_current(path: Path, warn: Callable[[str], object]) -> Iterator[Ledger]:
         yield ledger
 
 
-def catch_up(ledger: Ledger, since: float) -> None:
+def catch_up(ledger: CostLedger, since: float) -> None:
     """Read on the files that were read since then, as the ledger knows them, and price all."""
     from sm.plugins.cost.ledger.prices import price_pending
 
@@ -167,7 +169,7 @@ def make_owner(session: Session) -> EntryOwner:
 
 
 def _list_files(
-    ledger: Ledger,
+    ledger: CostLedger,
     session: Session,
     reader: RecordReader,
     present: window.Window,
@@ -235,7 +237,7 @@ HISTORY = 256 * 1024
 """Bytes at the end of what people have typed that are looked through: some thousand lines."""
 
 
-def read_on(ledger: Ledger, reader: RecordReader, file: RecordFile) -> int:
+def read_on(ledger: CostLedger, reader: RecordReader, file: RecordFile) -> int:
     """Enter what a file has had added to it; returns how many entries that were.
 
     A last line without its end is left for the next time. A file that has become shorter, or that
@@ -268,7 +270,7 @@ def open_record(path: Path) -> BinaryIO | None:
     return None
 
 
-def read_all(ledger: Ledger, files: list[RecordFile]) -> None:
+def read_all(ledger: CostLedger, files: list[RecordFile]) -> None:
     """Read these files on, if they have grown."""
     for file in files:
         reader = find_reader(file.reader)
@@ -277,7 +279,7 @@ def read_all(ledger: Ledger, files: list[RecordFile]) -> None:
     read_histories(ledger, files)
 
 
-def read_histories(ledger: Ledger, files: Iterable[RecordFile]) -> int:
+def read_histories(ledger: CostLedger, files: Iterable[RecordFile]) -> int:
     """Enter what people have asked beside the conversations of these files; returns how often."""
     count = 0
     owners = dict[tuple[str, Path], dict[str, RecordFile]]()
@@ -381,7 +383,7 @@ KILL_SLACK_S = 1.0
 """A turn's first request may seem to be so much older than its beginning."""
 
 
-def enter_aside(ledger: Ledger, owner: EntryOwner, entry: LedgerEntry) -> bool:
+def enter_aside(ledger: CostLedger, owner: EntryOwner, entry: LedgerEntry) -> bool:
     """Enter a question beside the conversation, which no record has; returns whether it is new."""
     key = (bound(entry.key),)
     if any(ledger.connection.execute(query, key).fetchone() for query in (IS_KNOWN, IS_SETTLED)):
@@ -389,7 +391,9 @@ def enter_aside(ledger: Ledger, owner: EntryOwner, entry: LedgerEntry) -> bool:
     return ledger.enter_one(owner, entry)
 
 
-def enter_kill(ledger: Ledger, owner: EntryOwner, context: str, begun: float, at: float) -> bool:
+def enter_kill(
+    ledger: CostLedger, owner: EntryOwner, context: str, begun: float, at: float
+) -> bool:
     """Enter that a client was killed at work; returns whether that is new.
 
     If the record has a request of that turn without a whole answer, that is the one.
@@ -403,14 +407,14 @@ def enter_kill(ledger: Ledger, owner: EntryOwner, context: str, begun: float, at
     return ledger.enter_one(owner, entry)
 
 
-def lacks_account(ledger: Ledger, context: str) -> bool:
+def lacks_account(ledger: CostLedger, context: str) -> bool:
     """Say whether requests were made in a context behind what its client has accounted for."""
     (last,) = ledger.connection.execute(LAST, (bound(context),)).fetchone()
     (told,) = ledger.connection.execute(LAST_TOLD, (bound(context),)).fetchone()
     return last is not None and (told is None or told < last)
 
 
-def enter_silence(ledger: Ledger, owner: EntryOwner, context: str) -> bool:
+def enter_silence(ledger: CostLedger, owner: EntryOwner, context: str) -> bool:
     """Enter that an agent works and its record does not grow; returns whether that is new."""
     now = time.time()
     if ledger.connection.execute(IS_SILENT, (bound(context), now - SILENCE_S)).fetchone():
@@ -425,7 +429,7 @@ def enter_silence(ledger: Ledger, owner: EntryOwner, context: str) -> bool:
     return ledger.enter_one(owner, entry)
 
 
-def enter_loss(ledger: Ledger, file: RecordFile) -> int:
+def enter_loss(ledger: CostLedger, file: RecordFile) -> int:
     """Enter that some of a file is lost, and that it is to be read from its beginning.
 
     Returns how many entries that were: none if it had told of no request.

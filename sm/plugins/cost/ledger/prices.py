@@ -21,7 +21,7 @@ from functools import cache
 from msgspec import Struct
 
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, Ledger
+from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, CostLedger
 from sm.store.sqlite import transaction
 
 OLD = datetime.timedelta(days=90)
@@ -140,7 +140,7 @@ SET = "UPDATE requests SET price = ?, currency = ?, priced_by = ? WHERE key = ?"
 GIVE_UP = "UPDATE requests SET priced_by = ? WHERE price IS NULL AND priced_by = ''"
 
 
-def price_pending(ledger: Ledger) -> None:
+def price_pending(ledger: CostLedger) -> None:
     """Give each entry without a price one, if the installed prices have it and were not asked."""
     source = name_source()
     if not source:

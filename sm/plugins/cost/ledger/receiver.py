@@ -33,7 +33,7 @@ from sm.base.clock import Deadline
 from sm.base.decoding import find_decoder
 from sm.base.errors import SmError
 from sm.base.foreign import read_time
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, open_ledger
 from sm.plugins.cost.ledger.intake import make_owner
 from sm.plugins.cost.ledger.records.record import MOST, AgentKind, LedgerEntry, Tokens
 from sm.plugins.cost.ledger.telemetry import ENDPOINT, Address, read_address
@@ -232,7 +232,7 @@ class TelemetryReceiver(ThreadingMixIn, TCPServer):
                 ledger.enter_told(_find_owner(self.root, ledger, session), entries)
 
 
-def _find_owner(root: Root, ledger: Ledger, name: str) -> EntryOwner:
+def _find_owner(root: Root, ledger: CostLedger, name: str) -> EntryOwner:
     """Find the owner of requests, also once the session is gone."""
     with contextlib.suppress(SmError):
         if session := registry.find(root, name):

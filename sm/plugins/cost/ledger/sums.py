@@ -9,11 +9,11 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from sm.plugins.cost.ledger.client_prices import ByClient, read_by_client
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, Ledger
+from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, CostLedger
 from sm.plugins.cost.ledger.records.record import Tokens
 
 
-class By(StrEnum):
+class SumGroup(StrEnum):
     """Grouping of sums."""
 
     ISSUE = "issue"
@@ -24,8 +24,8 @@ class By(StrEnum):
     HOST = "host"
 
 
-COLUMNS: dict[By, tuple[str, ...]] = {by: (str(by),) for by in By} | {
-    By.ISSUE: ("project", "issue")
+COLUMNS: dict[SumGroup, tuple[str, ...]] = {by: (str(by),) for by in SumGroup} | {
+    SumGroup.ISSUE: ("project", "issue")
 }
 OF_SESSION = "session = ? AND host = ''"
 """A session elsewhere has a name that one here may have as well."""
@@ -65,47 +65,47 @@ class Sum(Struct, frozen=True):
         return self.is_complete and not self.unpriced
 
 
-def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> list[Sum]:
+def read_sums(ledger: CostLedger, by: SumGroup, *, since: str = "", project: str = "") -> list[Sum]:
     """The sums from a day on, of one project or all."""
     found = _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
-    said = {} if by is By.HOST else read_by_client(ledger, COLUMNS[by], since, project)
-    groups = ((one.name, one.issue) if by is By.ISSUE else (one.name,) for one in found)
+    said = {} if by is SumGroup.HOST else read_by_client(ledger, COLUMNS[by], since, project)
+    groups = ((one.name, one.issue) if by is SumGroup.ISSUE else (one.name,) for one in found)
     return [
         structs.replace(one, by_client=said.get(group, UNSET))
         for one, group in zip(found, groups, strict=True)
     ]
 
 
-def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:
+def read_sums_of_models(ledger: CostLedger) -> dict[str, list[Sum]]:
     """Read what each model has used for each project; '' is that of sessions without an issue."""
-    projects = [one.name for one in read_sums(ledger, By.PROJECT)]
-    return {one: _read(ledger, COLUMNS[By.MODEL], "project = ?", (one,)) for one in projects}
+    projects = [one.name for one in read_sums(ledger, SumGroup.PROJECT)]
+    return {one: _read(ledger, COLUMNS[SumGroup.MODEL], "project = ?", (one,)) for one in projects}
 
 
 def read_sums_of_issues(
-    ledger: Ledger, issues: Collection[tuple[str, int]]
+    ledger: CostLedger, issues: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], Sum]:
     """Read what these issues, each of a project, have used in all their sessions."""
     where = "project = ? AND issue = ?"
-    read = (_read(ledger, COLUMNS[By.ISSUE], where, issue) for issue in issues)
+    read = (_read(ledger, COLUMNS[SumGroup.ISSUE], where, issue) for issue in issues)
     return {(one.name, one.issue): one for found in read for one in found}
 
 
-def read_sums_of_sessions(ledger: Ledger, sessions: Collection[str]) -> dict[str, Sum]:
+def read_sums_of_sessions(ledger: CostLedger, sessions: Collection[str]) -> dict[str, Sum]:
     """Read what these sessions of this machine have used."""
     read = (_read(ledger, ("session",), OF_SESSION, (session,)) for session in sessions)
     return {one.name: one for found in read for one in found}
 
 
-def read_sums_by_agent(ledger: Ledger, project: str, issue: int, session: str) -> list[Sum]:
+def read_sums_by_agent(ledger: CostLedger, project: str, issue: int, session: str) -> list[Sum]:
     """Read what agents of each kind have used for an issue; without one, for the session."""
     if issue:
-        return _read(ledger, COLUMNS[By.AGENT], "project = ? AND issue = ?", (project, issue))
-    return _read(ledger, COLUMNS[By.AGENT], OF_SESSION, (session,))
+        return _read(ledger, COLUMNS[SumGroup.AGENT], "project = ? AND issue = ?", (project, issue))
+    return _read(ledger, COLUMNS[SumGroup.AGENT], OF_SESSION, (session,))
 
 
 def _read(
-    ledger: Ledger, columns: Sequence[str], where: str, values: Sequence[str | int]
+    ledger: CostLedger, columns: Sequence[str], where: str, values: Sequence[str | int]
 ) -> list[Sum]:
     names = ", ".join(columns)
     summed = ", ".join(f"sum({name})" for name in SUMMED)

@@ -34,11 +34,18 @@ from sm.plugins.cost.budget.limits import (
     find_placed_limit,
     list_shared,
 )
-from sm.plugins.cost.budget.rules import OF_SESSION, Limit, ModelUse, RemoteLimit, SumSpan, merge
+from sm.plugins.cost.budget.rules import (
+    OF_SESSION,
+    BudgetLimit,
+    ModelUse,
+    RemoteLimit,
+    SumSpan,
+    merge,
+)
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import nodes
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, name_day, open_ledger
 from sm.plugins.cost.ledger.nodes import NodeContact
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
@@ -132,7 +139,7 @@ class NodeInquiry(threading.Thread):
         except Exception as error:  # whatever is wrong with a runner, others are heard
             nodes.note_silent(self.root, self.host, self.contact, plugin.describe(error))
 
-    def _ask(self, ledger: Ledger) -> bool:
+    def _ask(self, ledger: CostLedger) -> bool:
         """Ask once; say whether it is to be asked again at once."""
         inquiry = make_inquiry(ledger, self.host, self.projects, self.meant)
         said = call(self.config, self.contact, inquiry, self.patience_s)
@@ -143,7 +150,7 @@ class NodeInquiry(threading.Thread):
 
 
 def make_inquiry(
-    ledger: Ledger, host: str, projects: Collection[str], meant: Collection[NodeLimit]
+    ledger: CostLedger, host: str, projects: Collection[str], meant: Collection[NodeLimit]
 ) -> Inquiry:
     """Return what a machine is asked, and told."""
     known = read_known(ledger, host)
@@ -194,7 +201,9 @@ AFTER_ALL = "9999"
 class NodeLimit:
     """A limit for the sessions of a node: of a project or any, of an issue or any."""
 
-    def __init__(self, limit: Limit, span: SumSpan, project: str = "", issue: int = 0) -> None:
+    def __init__(
+        self, limit: BudgetLimit, span: SumSpan, project: str = "", issue: int = 0
+    ) -> None:
         """Keep what it is."""
         self.limit, self.span, self.project, self.issue = limit, span, project, issue
 
@@ -311,7 +320,7 @@ class HeardState(msgspec.Struct, frozen=True):
     totals: Mapping[SumSpan, tuple[ModelUse, ...]] = {}
 
 
-def read_known(ledger: Ledger, host: str) -> HeardState:
+def read_known(ledger: CostLedger, host: str) -> HeardState:
     """Return how far a node was heard."""
     found = ledger.connection.execute(NODE, (host,)).fetchone()
     if not found:
@@ -321,7 +330,7 @@ def read_known(ledger: Ledger, host: str) -> HeardState:
     return HeardState(found[0], after, {one.span: one.rows for one in totals})
 
 
-def hear(ledger: Ledger, host: str, asked: Inquiry, said: LedgerReport) -> int:
+def hear(ledger: CostLedger, host: str, asked: Inquiry, said: LedgerReport) -> int:
     """Enter the answer to what was asked; return how many changes there were.
 
     An answer is passed over if another one was heard since it was asked for.
@@ -345,7 +354,7 @@ def hear(ledger: Ledger, host: str, asked: Inquiry, said: LedgerReport) -> int:
     return sum(map(len, changes.values()))
 
 
-def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[EntryChange]) -> None:
+def _enter(ledger: CostLedger, host: str, project: str, changes: Iterable[EntryChange]) -> None:
     now = time.time()
     for change in changes:
         if change.request is None:

@@ -23,7 +23,7 @@ from sm.plugins.cost.budget.rules import ModelUse, RemoteLimit, weigh
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import NOW_MS
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.plugins.cost.ledger.intake import LATELY_S, read_all
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
@@ -51,7 +51,7 @@ SUMS = f"""
 """  # noqa: S608 - names of ours
 
 
-def account(ledger: Ledger, asked: Inquiry) -> LedgerReport:
+def account(ledger: CostLedger, asked: Inquiry) -> LedgerReport:
     """Return what is asked for; from now on changes of these projects are noted."""
     _note_from_now_on(ledger, asked)
     ident = ledger.read_identity()
@@ -75,7 +75,7 @@ def account(ledger: Ledger, asked: Inquiry) -> LedgerReport:
     return LedgerReport(ledger=ident, changes=found, more=more, totals=tuple(totals))
 
 
-def _note_from_now_on(ledger: Ledger, asked: Inquiry) -> None:
+def _note_from_now_on(ledger: CostLedger, asked: Inquiry) -> None:
     unknown = [
         one for one in asked.after if not ledger.connection.execute(IS_TOLD, (one,)).fetchone()
     ]
@@ -86,7 +86,9 @@ def _note_from_now_on(ledger: Ledger, asked: Inquiry) -> None:
                     ledger.connection.execute(ALL, (project,))
 
 
-def _read_changes(ledger: Ledger, project: str, after: int) -> Iterator[tuple[EntryChange, int]]:
+def _read_changes(
+    ledger: CostLedger, project: str, after: int
+) -> Iterator[tuple[EntryChange, int]]:
     """Each change with its size in bytes; what is too odd to be told is passed over."""
     for number, key, is_gone, *values in ledger.connection.execute(CHANGES, (project, after)):
         try:
@@ -116,7 +118,7 @@ def answer(machine: Machine, asked: Inquiry) -> LedgerReport:
 
 
 def _take_limits(
-    ledger: Ledger, machine: Machine, home: str, limits: tuple[RemoteLimit, ...]
+    ledger: CostLedger, machine: Machine, home: str, limits: tuple[RemoteLimit, ...]
 ) -> None:
     """Keep them, and have the sessions looked at if that changes what they may do."""
     book, before = Balances(ledger.connection), list(remote_limits.list_all(machine.settings))

@@ -17,9 +17,9 @@ from sm.sessions.machine import Machine
 from sm.store.paths import Root
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.rules import Limit, LimitUse
+    from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse
 
-Measured: TypeAlias = "list[tuple[Limit, LimitUse]]"
+Measured: TypeAlias = "list[tuple[BudgetLimit, LimitUse]]"
 """Limits, each with what is used of it."""
 
 EVERY_S, SELDOM_S = 4.0, 16.0

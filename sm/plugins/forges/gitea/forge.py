@@ -12,21 +12,21 @@ from msgspec import structs
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
-from sm.plugins.forges.gitea.observation import Observer
+from sm.plugins.forges.gitea.observation import GiteaObserver
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
-from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.checks import RestChecks
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.issues import RestIssues
 from sm.plugins.forges.rest.protection import hold_by_rules, is_behind
-from sm.plugins.forges.rest.pulls import BEHIND, Pulls, send_review
+from sm.plugins.forges.rest.pulls import BEHIND, RestPulls, send_review
 from sm.plugins.forges.rest.reader import GONE, READ, WRITE
-from sm.plugins.forges.rest.shapes import FAST_FORWARD, Job, Jobs, Run
-from sm.plugins.forges.rest.site import RestSettings, Site
-from sm.plugins.forges.rest.status import PASSED, Part
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.shapes import FAST_FORWARD, Jobs, JobShape, Run
+from sm.plugins.forges.rest.site import ForgeSite, RestSettings
+from sm.plugins.forges.rest.status import PASSED, StatusPart
+from sm.plugins.forges.web.client import ForgeClient
 
 if TYPE_CHECKING:
     from sm.plugins.forges.rest.woodpecker import Woodpecker
@@ -54,7 +54,7 @@ NOT_OFFERED = (400, 403, *GONE)
 """Older servers cannot run CI again."""
 
 
-class GiteaPulls(Pulls[GiteaReader]):
+class GiteaPulls(RestPulls[GiteaReader]):
     """Pull requests of one repository on Forgejo or Gitea."""
 
     def read(self, number: int) -> PullRequest:
@@ -104,10 +104,10 @@ class GiteaPulls(Pulls[GiteaReader]):
         return ""
 
 
-class GiteaChecks(Checks[GiteaReader]):
+class GiteaChecks(RestChecks[GiteaReader]):
     """Checks of one repository on Forgejo or Gitea."""
 
-    def read_report(self, part: Part, head: str) -> Report:
+    def read_report(self, part: StatusPart, head: str) -> Report:
         """Report on a job of their own CI, or else on the status."""
         if not part.has_log:
             return Report()
@@ -119,7 +119,7 @@ class GiteaChecks(Checks[GiteaReader]):
             return Report(read_log=partial(self._page_log, part, error))
         return Report(step=name_step(job), read_log=partial(self._log, job)) if job else Report()
 
-    def _page_log(self, part: Part, error: RefusedError) -> str:
+    def _page_log(self, part: StatusPart, error: RefusedError) -> str:
         """The log as the page of the job has it, if everybody may read the repository.
 
         Raises:
@@ -134,16 +134,16 @@ class GiteaChecks(Checks[GiteaReader]):
         except RefusedError:
             raise error from None
 
-    def _log(self, job: Job) -> str:
+    def _log(self, job: JobShape) -> str:
         path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
         return clean_log(self.site.web.download(path, LOG, BYTES))
 
-    def _find_job(self, part: Part, head: str) -> Job | None:
+    def _find_job(self, part: StatusPart, head: str) -> JobShape | None:
         """The failed job that the status is of."""
-        found: list[Job] = []
+        found: list[JobShape] = []
         for run in self._list_runs(head):
             answer = self.site.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
-            jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
+            jobs = answer.read(Jobs | list[JobShape])  # type: ignore[arg-type]  # a union is no type
             found += jobs.jobs if isinstance(jobs, Jobs) else jobs
         mine = [
             job for job in found if FAILED in (job.status, job.conclusion) and _is_of(job, part)
@@ -198,13 +198,13 @@ class GiteaForge(RestForge[GiteaReader]):
     """One repository on Forgejo or Gitea."""
 
     def __init__(
-        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+        self, web: ForgeClient, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
         """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
-        site = Site(web, settings, GiteaReader)
+        site = ForgeSite(web, settings, GiteaReader)
         checks = GiteaChecks(site, woodpecker)
         self._has_actions = settings.has_ci and woodpecker is None
-        super().__init__(site, Issues[GiteaReader](site), GiteaPulls(site, checks), checks)
+        super().__init__(site, RestIssues[GiteaReader](site), GiteaPulls(site, checks), checks)
 
     def find_limits(self) -> Iterator[str]:
         """Yield that the account may not list what CI has run, as on Gitea all but the owner."""
@@ -218,12 +218,12 @@ class GiteaForge(RestForge[GiteaReader]):
                 "repository, and sm cannot run it again"
             )
 
-    def make_observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> GiteaObserver:
         """Return what makes one observation of the repository."""
-        return Observer(self.reader, self.site.settings, self.checks.remember_rules(anew=anew))
+        return GiteaObserver(self.reader, self.site.settings, self.checks.remember_rules(anew=anew))
 
 
-def _is_of(job: Job, part: Part) -> bool:
+def _is_of(job: JobShape, part: StatusPart) -> bool:
     """Whether a status is of that job: it is called `WORKFLOW / JOB (EVENT)`."""
     name = EVENT.sub("", part.name)
     return job.name in (name, part.name) or name.endswith(f" / {job.name}")

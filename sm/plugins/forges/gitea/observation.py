@@ -25,7 +25,13 @@ from sm.adapters.forge.model import (
 from sm.base.foreign import format_utc
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
-from sm.plugins.forges.rest.observation import CURSOR, OVERLAP_S, RECENT_S, Found, ListObserver
+from sm.plugins.forges.rest.observation import (
+    CURSOR,
+    OVERLAP_S,
+    RECENT_S,
+    ListObserver,
+    ObservedThings,
+)
 from sm.plugins.forges.rest.people import list_people, recall_people
 from sm.plugins.forges.rest.protection import BranchRules, hold_by_rules
 from sm.plugins.forges.rest.reader import OBSERVE
@@ -39,7 +45,7 @@ READY = 30
 """Ready issues that one look asks for their dependencies: the oldest, which begin first."""
 
 
-class Observer(ListObserver[GiteaReader]):
+class GiteaObserver(ListObserver[GiteaReader]):
     """Makes one observation of `reader`'s repository."""
 
     def __init__(
@@ -72,7 +78,9 @@ class Observer(ListObserver[GiteaReader]):
         moved = {one.number for one in changed if one.pull_request is not None}
         if moved or any(pull.state is PullState.OPEN for pull in pulls.values()):
             pulls |= self._pulls(moved, pulls)
-        return self._batch(Found(issues, pulls, recall_people(since)), _find_last(changed, cursor))
+        return self._batch(
+            ObservedThings(issues, pulls, recall_people(since)), _find_last(changed, cursor)
+        )
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -88,7 +96,9 @@ class Observer(ListObserver[GiteaReader]):
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # Not the later list: what was changed between them may be older than what that shows.
-        return self._batch(Found(issues, pulls, known), _find_last(open_ones or entries, 0.0))
+        return self._batch(
+            ObservedThings(issues, pulls, known), _find_last(open_ones or entries, 0.0)
+        )
 
     def _listed(self, state: str, since: float = 0.0) -> list[IssueShape]:
         """The issues and pull requests in that state that were changed since."""

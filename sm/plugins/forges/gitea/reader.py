@@ -22,7 +22,7 @@ from sm.plugins.forges.rest.pulls import refuse_nothing
 from sm.plugins.forges.rest.reader import GONE, PAGES, READ, WRITE
 from sm.plugins.forges.rest.shapes import (
     Branch,
-    Changed,
+    ChangedEntry,
     CommentShape,
     Comparison,
     InlineShape,
@@ -33,9 +33,9 @@ from sm.plugins.forges.rest.shapes import (
     TimelineShape,
     User,
 )
-from sm.plugins.forges.rest.status import Part
-from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.status import StatusPart
+from sm.plugins.forges.web.answer import HttpAnswer
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.request import Params
 
 NEEDED = 5
@@ -70,7 +70,7 @@ class GiteaReader(RunReader):
     size_key: ClassVar[str] = "limit"
     page_size: ClassVar[int] = LIMIT
 
-    def __init__(self, web: Client, repository: str) -> None:
+    def __init__(self, web: ForgeClient, repository: str) -> None:
         """`repository` is its present name."""
         super().__init__(web, repository)
         self._are_foreign: dict[int, bool] = {}
@@ -123,7 +123,7 @@ class GiteaReader(RunReader):
         Recorded of Gitea 1.26.0-dev.
         """
         try:
-            self.ask(f"/issues/{number}", Changed, f"issue or pull request {number}")
+            self.ask(f"/issues/{number}", ChangedEntry, f"issue or pull request {number}")
         except NotFoundError:
             return True
         except SmError:
@@ -243,11 +243,11 @@ class GiteaReader(RunReader):
 
     # Checks
 
-    def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
+    def rule_paths(self, branch: str) -> dict[str, Callable[[HttpAnswer], BranchRules]]:
         """Return where the rules of a branch are: with itself, for all who may read it."""
         return {f"{self.at}/branches/{quote(branch, safe='/')}": _read_rules}
 
-    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def status_parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return the statuses of a commit as parts: their own CI writes those, too."""
         return read_statuses(self, head, purpose)
 
@@ -273,12 +273,12 @@ class GiteaReader(RunReader):
         self._are_foreign[found.number] = ":" in name_branch(found)
         return found
 
-    def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def run_parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """None: there are no check runs."""
         return []
 
 
-def _read_rules(answer: Answer) -> BranchRules:
+def _read_rules(answer: HttpAnswer) -> BranchRules:
     """The required statuses, which may be patterns, and how many reviewers must agree."""
     found = answer.read(Branch)
     names = found.status_check_contexts or [] if found.enable_status_check else []

@@ -14,13 +14,13 @@ PULL = re.compile(r"@refs/pull/([0-9]{1,9})/head\Z|\A#([0-9]{1,9})\Z")
 is the `head_branch` of a task, and of a run of Forgejo 12."""
 
 
-class Statuses(Struct, frozen=True):
+class GiteaStatusList(Struct, frozen=True):
     """A page of the last status of each context. How many there are in all is in a header."""
 
     statuses: list[Raw] | None = None
 
 
-class Place(Struct, frozen=True):
+class GiteaPlace(Struct, frozen=True):
     """The repository that an issue is in."""
 
     full_name: str = ""
@@ -31,7 +31,7 @@ class Needed(Struct, frozen=True):
 
     number: Number
     state: str
-    repository: Place | None = None
+    repository: GiteaPlace | None = None
 
     def name(self, repository: str) -> str:
         """Name it as in `repository`."""

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw, structs
 
-from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, ActionTasks, Statuses
+from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, ActionTasks, GiteaStatusList
 from sm.plugins.forges.rest.convert import make_status_part
-from sm.plugins.forges.rest.reader import GONE, Reader
+from sm.plugins.forges.rest.reader import GONE, RestReader
 from sm.plugins.forges.rest.shapes import StatusShape
-from sm.plugins.forges.rest.status import FAILED, Part
+from sm.plugins.forges.rest.status import FAILED, StatusPart
 from sm.plugins.forges.web.answer import read_part
 from sm.plugins.forges.web.errors import BadShapeError
 from sm.plugins.forges.web.request import Params
@@ -47,7 +47,7 @@ ACTIONS = "/actions/runs/"
 """Part of the address of what their own CI has run."""
 
 
-class RunReader(Reader, ABC):
+class RunReader(RestReader, ABC):
     """A reader that can tell for whom something has run."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class RunReader(Reader, ABC):
         """Whether a run was begun by a pull request whose branch is not one of ours."""
 
 
-def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
+def read_statuses(reader: RunReader, head: str, purpose: str) -> list[StatusPart]:
     """Read the last status of each context, without those of others' pull requests."""
     found = list(_read_latest(reader, head, purpose))
     if not any(part.has_log and OF_PULL.search(part.name) for part in found):
@@ -63,7 +63,7 @@ def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
     listed = list_runs(reader, head, purpose, NOT_TOLD) or list_begun(reader, head, purpose)
     runs = {run.place: run for run in listed}
 
-    def is_foreign(part: Part) -> bool:
+    def is_foreign(part: StatusPart) -> bool:
         run = runs.get(_find_place(part))
         return run is not None and reader.is_foreign(run)
 
@@ -79,7 +79,7 @@ def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
 
 
 def list_runs(
-    reader: Reader, head: str, purpose: str, accept: tuple[int, ...] = ()
+    reader: RestReader, head: str, purpose: str, accept: tuple[int, ...] = ()
 ) -> list[ActionRun]:
     """List what their own CI has run on a commit, for whomever; nothing if it does not say so."""
     found, path = list[ActionRun](), f"{reader.at}/actions/runs"
@@ -95,7 +95,7 @@ def list_runs(
     return found
 
 
-def list_begun(reader: Reader, head: str, purpose: str) -> list[ActionRun]:
+def list_begun(reader: RestReader, head: str, purpose: str) -> list[ActionRun]:
     """The runs on a commit of which a job has begun lately, without their ids.
 
     Gitea lists runs to the owner of the repository alone, and tasks to all who may read
@@ -113,7 +113,7 @@ def list_begun(reader: Reader, head: str, purpose: str) -> list[ActionRun]:
     return found
 
 
-def _read_latest(reader: Reader, head: str, purpose: str) -> Iterator[Part]:
+def _read_latest(reader: RestReader, head: str, purpose: str) -> Iterator[StatusPart]:
     """The last status of each context.
 
     `total_count` is that of the page. Each has an id of its own, and there is none of an earlier
@@ -124,7 +124,7 @@ def _read_latest(reader: Reader, head: str, purpose: str) -> Iterator[Part]:
         asked = {"limit": SIZE, "page": page}
         path = f"{reader.at}/commits/{head}/status"
         answer = reader.web.get(path, purpose, asked, accept=GONE)
-        shown = [] if answer.status in GONE else answer.read(Statuses).statuses or []
+        shown = [] if answer.status in GONE else answer.read(GiteaStatusList).statuses or []
         for part in (_make_part(reader, data) for data in shown):
             if part.key not in known:
                 known.add(part.key)
@@ -132,12 +132,12 @@ def _read_latest(reader: Reader, head: str, purpose: str) -> Iterator[Part]:
         seen += len(shown)
         if not shown or not reader.tells_more(answer.headers, seen):
             return
-    yield Part(f"statuses beyond the first {seen}", UNREAD)
+    yield StatusPart(f"statuses beyond the first {seen}", UNREAD)
 
 
-def _read_all(reader: Reader, head: str, purpose: str) -> list[Part]:
+def _read_all(reader: RestReader, head: str, purpose: str) -> list[StatusPart]:
     """Every status that the commit ever had, the last one first."""
-    found, seen = list[Part](), 0
+    found, seen = list[StatusPart](), 0
     for page in range(1, STATUS_PAGES + 1):
         asked = {"limit": SIZE, "page": page}
         path = f"{reader.at}/commits/{head}/statuses"
@@ -150,13 +150,13 @@ def _read_all(reader: Reader, head: str, purpose: str) -> list[Part]:
     return sorted(found, key=lambda part: part.id, reverse=True)
 
 
-def _make_part(reader: Reader, data: Raw) -> Part:
+def _make_part(reader: RestReader, data: Raw) -> StatusPart:
     """A status as a part. Of one that cannot be read nothing is known yet."""
     try:
         part = make_status_part(read_part(data, StatusShape, "of the statuses"))
     except BadShapeError as error:
         key = f"unread {hash(bytes(data))}"
-        return Part("a status that cannot be read", UNREAD, key=key, text=error.message)
+        return StatusPart("a status that cannot be read", UNREAD, key=key, text=error.message)
     is_cancelled = part.word in FAILED and part.text.strip().lower().startswith(CANCELLED)
     return structs.replace(
         part,
@@ -172,7 +172,7 @@ def _absolute(base: str, url: str) -> str:
     return urlsplit(base)._replace(path=url).geturl() if url.startswith("/") else url
 
 
-def _find_place(part: Part) -> str:
+def _find_place(part: StatusPart) -> str:
     """The path of the page of the run that a status links to, '' if it is none of theirs."""
     found = PLACE.match(urlsplit(part.url).path)
     return found[1] if found else ""

@@ -12,7 +12,7 @@ from sm.base.text import one_line
 from sm.plugins.forges.github.graphql import discussion, queries
 from sm.plugins.forges.github.graphql.client import (
     ANSWERED,
-    Found,
+    AliasedAnswers,
     NoGraphqlError,
     QueryError,
     portions,
@@ -26,7 +26,7 @@ from sm.plugins.forges.rest.status import combine
 from sm.plugins.forges.web.answer import read_part
 
 
-class Details:
+class GithubDetails:
     """Pull requests and issues of one repository."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Details:
         """The reviews without their texts: more than one page of them."""
         try:
             return make_reviews(discussion.read_reviews(self._graphql, node.number, node.reviews))
-        except discussion.UntoldError:
+        except discussion.UntoldReviewError:
             return self._reader.reviews(node.number)
 
     def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode]:
@@ -100,7 +100,7 @@ class Details:
             found |= {node.number: node for node in self._read_pulls(there.values())}
         return found
 
-    def _ask_pulls(self, text: str) -> Found:
+    def _ask_pulls(self, text: str) -> AliasedAnswers:
         """The pull requests of a query. Those that took GraphQL too long are asked for again."""
         found = self._graphql.ask(text, partly=True)
         late = {int(alias[1:]) for alias in found.late}

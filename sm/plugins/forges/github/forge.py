@@ -23,26 +23,26 @@ from sm.adapters.forge.model import (
 )
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.text import one_line
-from sm.plugins.forges.github.details import Details
+from sm.plugins.forges.github.details import GithubDetails
 from sm.plugins.forges.github.graphql import queries
 from sm.plugins.forges.github.graphql.client import BUCKET, NoGraphqlError
 from sm.plugins.forges.github.graphql.convert import read_hold
-from sm.plugins.forges.github.graphql.discussion import UntoldError
-from sm.plugins.forges.github.observation import Observer
+from sm.plugins.forges.github.graphql.discussion import UntoldReviewError
+from sm.plugins.forges.github.observation import GithubObserver
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
-from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.checks import RestChecks
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, find_outage, name_step
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.issues import RestIssues
 from sm.plugins.forges.rest.protection import BranchRules, queue_up
-from sm.plugins.forges.rest.pulls import Pulls, send_review
+from sm.plugins.forges.rest.pulls import RestPulls, send_review
 from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
-from sm.plugins.forges.rest.shapes import Job, Merged
-from sm.plugins.forges.rest.site import RestSettings, Site
-from sm.plugins.forges.rest.status import PASSED, Part
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.shapes import JobShape, Merged
+from sm.plugins.forges.rest.site import ForgeSite, RestSettings
+from sm.plugins.forges.rest.status import PASSED, StatusPart
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import LimitedError
 from sm.plugins.forges.web.limits import CORE
 
@@ -68,10 +68,10 @@ SCOPES, WORKFLOW = "x-oauth-scopes", "workflow"
 allow a Personal Access Token to create or update workflow … without `workflow` scope"."""
 
 
-class GithubIssues(Issues[GithubReader]):
+class GithubIssues(RestIssues[GithubReader]):
     """Issues of one repository on GitHub."""
 
-    def __init__(self, site: Site[GithubReader], checks: GithubChecks) -> None:
+    def __init__(self, site: ForgeSite[GithubReader], checks: GithubChecks) -> None:
         """Ask nothing yet."""
         super().__init__(site)
         self._checks = checks
@@ -85,7 +85,7 @@ class GithubIssues(Issues[GithubReader]):
         return self._checks.open_details().read_comments(number, on_pull=False)
 
 
-class GithubPulls(Pulls[GithubReader]):
+class GithubPulls(RestPulls[GithubReader]):
     """Pull requests of one repository on GitHub."""
 
     checks: GithubChecks
@@ -99,7 +99,7 @@ class GithubPulls(Pulls[GithubReader]):
         details = self.checks.open_details()
         try:
             reviews = details.reviews(number, self.site.settings.trusted)
-        except UntoldError:
+        except UntoldReviewError:
             reviews = self.reader.whole_reviews(number)
         found = make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
         found = structs.replace(found, check=self.checks.read(found.head, found.base))
@@ -187,14 +187,14 @@ class GithubPulls(Pulls[GithubReader]):
         return self.site.web.write("PUT", path, WRITE, data).read(Merged).sha or ""
 
 
-class GithubChecks(Checks[GithubReader]):
+class GithubChecks(RestChecks[GithubReader]):
     """Checks of one repository on GitHub."""
 
-    def open_details(self, rules: Callable[[str], BranchRules] | None = None) -> Details:
+    def open_details(self, rules: Callable[[str], BranchRules] | None = None) -> GithubDetails:
         """Return what reads many things at once; `rules` gives those of a branch."""
-        return Details(self.reader, rules or self.rules, has_ci=self.site.settings.has_ci)
+        return GithubDetails(self.reader, rules or self.rules, has_ci=self.site.settings.has_ci)
 
-    def read_report(self, part: Part, head: str) -> Report:
+    def read_report(self, part: StatusPart, head: str) -> Report:
         """Report on a job of GitHub Actions, or else on the check."""
         if not part.has_log:
             return Report()
@@ -202,17 +202,17 @@ class GithubChecks(Checks[GithubReader]):
         outage = find_outage(job, notes)
         return Report("\n".join(notes), name_step(job), outage, partial(self._log, part))
 
-    def _log(self, part: Part) -> str:
+    def _log(self, part: StatusPart) -> str:
         path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
         return clean_log(self.site.web.download(path, LOG, BYTES))
 
-    def _job(self, part: Part) -> Job:
+    def _job(self, part: StatusPart) -> JobShape:
         """The job with its steps; an empty one if GitHub tells nothing of it."""
         path = f"{self.reader.at}/actions/jobs/{part.id}"
         answer = self.site.web.get(path, LOG, accept=NOT_TOLD)
-        return Job(part.id) if answer.status in NOT_TOLD else answer.read(Job)
+        return JobShape(part.id) if answer.status in NOT_TOLD else answer.read(JobShape)
 
-    def _notes(self, part: Part) -> list[str]:
+    def _notes(self, part: StatusPart) -> list[str]:
         """List what GitHub says of a job, such as that its runner was lost: no log has that."""
         path = f"{self.reader.at}/check-runs/{part.id}/annotations?per_page={PAGE}"
         answer = self.site.web.get(path, LOG, accept=NOT_TOLD)
@@ -263,11 +263,11 @@ class GithubForge(RestForge[GithubReader]):
     looked_by = (CORE, BUCKET)
 
     def __init__(
-        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+        self, web: ForgeClient, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
         """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         labels = settings.labels
-        site = Site(web, settings, lambda web, name: GithubReader(web, name, labels))
+        site = ForgeSite(web, settings, lambda web, name: GithubReader(web, name, labels))
         checks = GithubChecks(site, woodpecker)
         super().__init__(site, GithubIssues(site, checks), GithubPulls(site, checks), checks)
 
@@ -276,10 +276,10 @@ class GithubForge(RestForge[GithubReader]):
         self.reader.graphql.refuse_limited()
         return super().observe(since, start_checks=start_checks)
 
-    def make_observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> GithubObserver:
         """Return what makes one observation of the repository."""
         details = self.checks.open_details(self.checks.remember_rules(anew=anew))
-        return Observer(self.reader, details, self.site.settings)
+        return GithubObserver(self.reader, details, self.site.settings)
 
     def find_limits(self) -> Iterator[str]:
         """Yield what the token, or git's access, cannot do: check runs, workflows, approvals."""

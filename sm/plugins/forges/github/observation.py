@@ -25,7 +25,7 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.base.foreign import format_utc
-from sm.plugins.forges.github.details import Details
+from sm.plugins.forges.github.details import GithubDetails
 from sm.plugins.forges.github.graphql.convert import (
     CONFLICTING,
     UNKNOWN,
@@ -47,13 +47,13 @@ from sm.plugins.forges.rest.observation import (
     OVERLAP_S,
     PAGES,
     RECENT_S,
-    Found,
+    ObservedThings,
     list_changed,
     recall_comments,
 )
 from sm.plugins.forges.rest.people import find_people, keep_people, list_people, recall_people
 from sm.plugins.forges.rest.reader import OBSERVE, PAGE
-from sm.plugins.forges.rest.shapes import Changed, IssueShape
+from sm.plugins.forges.rest.shapes import ChangedEntry, IssueShape
 from sm.plugins.forges.rest.site import RestSettings
 from sm.plugins.forges.web.limits import read_date
 
@@ -69,7 +69,7 @@ REMARK_PAGES = 10
 """Most pages of the remarks on lines that were edited since the last look."""
 
 
-class Guard(Struct, frozen=True):
+class ListGuard(Struct, frozen=True):
     """The answer to the conditional request. `date` is the forge's time then."""
 
     is_unchanged: bool
@@ -77,10 +77,12 @@ class Guard(Struct, frozen=True):
     date: float
 
 
-class Observer:
+class GithubObserver:
     """Makes one observation of `reader`'s repository."""
 
-    def __init__(self, reader: GithubReader, details: Details, settings: RestSettings) -> None:
+    def __init__(
+        self, reader: GithubReader, details: GithubDetails, settings: RestSettings
+    ) -> None:
         """Ask nothing yet."""
         self._reader, self._details, self._settings = reader, details, settings
         self._problems: list[str] = []
@@ -108,7 +110,9 @@ class Observer:
         pulls |= {} if guard.is_unchanged else self._mark_remarks(pulls, cursor)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
         people = recall_people(since)
-        return self._batch(Found(issues, pulls, people), *self._go_back(changed, guard, cursor))
+        return self._batch(
+            ObservedThings(issues, pulls, people), *self._go_back(changed, guard, cursor)
+        )
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -126,17 +130,19 @@ class Observer:
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
-        return self._batch(Found(issues, pulls, known), *self._go_back(newest, guard, guard.date))
+        return self._batch(
+            ObservedThings(issues, pulls, known), *self._go_back(newest, guard, guard.date)
+        )
 
     def _go_back(
-        self, entries: Iterable[IssueShape], guard: Guard, cursor: float
-    ) -> tuple[Guard, float]:
+        self, entries: Iterable[IssueShape], guard: ListGuard, cursor: float
+    ) -> tuple[ListGuard, float]:
         """Find where the next look begins: before what GraphQL did not find out in time."""
         late = [one for one in entries if one.number in self._details.late]
         if not late:
             return guard, cursor
         before = min(read_moment(one.updated_at) for one in late)
-        return Guard(guard.is_unchanged, "", guard.date), min(cursor, before)
+        return ListGuard(guard.is_unchanged, "", guard.date), min(cursor, before)
 
     @property
     def _token(self) -> str:
@@ -144,19 +150,21 @@ class Observer:
 
     # Lists
 
-    def _guard(self, etag: str) -> Guard:
+    def _guard(self, etag: str) -> ListGuard:
         """Ask for the entry that was changed last."""
         asked: dict[str, str | int] = {"state": "all", "per_page": 1, **NEWEST_FIRST}
         path = f"{self._reader.at}/issues"
         answer = self._reader.web.get(path, OBSERVE, asked, etag=etag)
         date = read_date(answer.headers) or time.time()
         if answer.is_unchanged:
-            return Guard(True, etag, date)
-        entries = answer.read_page(Changed)  # its list is read next, and tells what is wrong there
+            return ListGuard(True, etag, date)
+        entries = answer.read_page(
+            ChangedEntry
+        )  # its list is read next, and tells what is wrong there
         is_racy = bool(entries.bad) or any(
             date - read_moment(one.updated_at) < RACY_S for one in entries.found
         )
-        return Guard(False, "" if is_racy else answer.etag, date)
+        return ListGuard(False, "" if is_racy else answer.etag, date)
 
     def _changed(self, cursor: float) -> list[IssueShape]:
         """List what was changed since, the last change of each, newest first."""
@@ -281,7 +289,7 @@ class Observer:
                 break
         return found
 
-    def _batch(self, found: Found, guard: Guard, cursor: float) -> Batch:
+    def _batch(self, found: ObservedThings, guard: ListGuard, cursor: float) -> Batch:
         issues, pulls = found.issues, found.pulls
         authors = authors_in(issues.values(), pulls.values())
         people = find_people(self._reader, self._settings, authors, found.people, self._problems)

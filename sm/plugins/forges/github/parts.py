@@ -8,7 +8,7 @@ from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.github.graphql.shapes import CheckSuite
 from sm.plugins.forges.github.shapes import ActionsJob, ActionsRun, CheckRunShape
 from sm.plugins.forges.rest.convert import read_moment
-from sm.plugins.forges.rest.status import APPROVAL, UNBEGUN, Part
+from sm.plugins.forges.rest.status import APPROVAL, UNBEGUN, StatusPart
 
 ACTIONS = "github-actions"
 ASKED = "action_required"
@@ -18,7 +18,7 @@ NOT_BEGUN = ("failure", UNBEGUN)
 WRONG_FILE = "GitHub could begin no job of this workflow: its file may be wrong"
 
 
-def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
+def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> StatusPart:
     """A check run as a part of what CI says; `workflows` has that of each suite, if it is known.
 
     Each run of a workflow has a suite of its own, and an app has one for each push.
@@ -29,7 +29,7 @@ def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
     moment = shape.completed_at if is_over else shape.started_at
     output = shape.output
     said = [output.title, output.summary, output.text] if output else []
-    return Part(
+    return StatusPart(
         name=tidy(shape.name)[:NAME_LIMIT],
         word=(shape.conclusion or "") if is_over else shape.status,
         url=(shape.html_url or "")[:1000],
@@ -41,11 +41,11 @@ def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
     )
 
 
-def make_job_part(job: ActionsJob, run: ActionsRun) -> Part:
+def make_job_part(job: ActionsJob, run: ActionsRun) -> StatusPart:
     """A job of a run of Actions as a part of what CI says: the check run with its id."""
     is_over = job.status == "completed"
     moment = job.completed_at if is_over else job.started_at
-    return Part(
+    return StatusPart(
         name=tidy(job.name)[:NAME_LIMIT],
         word=(job.conclusion if is_over else job.status) or "",
         url=(job.html_url or "")[:1000],
@@ -56,7 +56,7 @@ def make_job_part(job: ActionsJob, run: ActionsRun) -> Part:
     )
 
 
-def make_bare_run_part(run: ActionsRun, *, has_none: bool = True) -> Part:
+def make_bare_run_part(run: ActionsRun, *, has_none: bool = True) -> StatusPart:
     """A run of Actions of which no job is told, as a part; whether it `has_none`.
 
     Then it could not begin, or waits: for a person of the repository if an action is required.
@@ -67,7 +67,7 @@ def make_bare_run_part(run: ActionsRun, *, has_none: bool = True) -> Part:
     return _make_bare_part(run.name, word, run.html_url, run.updated_at, run.key, run.id)
 
 
-def make_unbegun_parts(runs: Iterable[ActionsRun], begun: Collection[int]) -> list[Part]:
+def make_unbegun_parts(runs: Iterable[ActionsRun], begun: Collection[int]) -> list[StatusPart]:
     """The runs that could not begin: they are over, and have no job in the suites `begun`."""
     return [
         make_bare_run_part(run)
@@ -78,7 +78,9 @@ def make_unbegun_parts(runs: Iterable[ActionsRun], begun: Collection[int]) -> li
     ]
 
 
-def make_unbegun_suite_parts(suites: Iterable[CheckSuite], begun: Collection[str]) -> list[Part]:
+def make_unbegun_suite_parts(
+    suites: Iterable[CheckSuite], begun: Collection[str]
+) -> list[StatusPart]:
     """Make such parts of GraphQL's suites; `begun` are the workflows and events that have a job."""
     found = []
     for suite in suites:
@@ -95,8 +97,8 @@ def make_unbegun_suite_parts(suites: Iterable[CheckSuite], begun: Collection[str
 
 def _make_bare_part(
     name: str | None, word: str, url: str | None, at: str | None, key: str, ident: int = 0
-) -> Part:
-    return Part(
+) -> StatusPart:
+    return StatusPart(
         name=tidy(name or "")[:NAME_LIMIT],
         word=word,
         url=(url or "")[:1000],

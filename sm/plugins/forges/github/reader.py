@@ -29,11 +29,11 @@ from sm.plugins.forges.github.shapes import (
     StatusPage,
 )
 from sm.plugins.forges.rest.convert import make_status_part, read_login
-from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
+from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, RestReader
 from sm.plugins.forges.rest.shapes import IssueShape, StatusShape, User
-from sm.plugins.forges.rest.status import Part, combine
-from sm.plugins.forges.web.answer import Answer, has_next, read_part
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.status import StatusPart, combine
+from sm.plugins.forges.web.answer import HttpAnswer, has_next, read_part
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import BadShapeError
 from sm.plugins.forges.web.request import Params
 
@@ -48,14 +48,14 @@ RUN_PAGES = 10
 """Most pages of the runs of workflows on one commit."""
 
 
-class GithubReader(Reader):
+class GithubReader(RestReader):
     """One repository on GitHub."""
 
-    apart: ClassVar[frozenset[type]] = Reader.apart | {Remarked}
+    apart: ClassVar[frozenset[type]] = RestReader.apart | {Remarked}
     hides_runs = False
     """Whether the token has turned out to be one that may not read check runs."""
 
-    def __init__(self, web: Client, repository: str, labels: Iterable[str] = ()) -> None:
+    def __init__(self, web: ForgeClient, repository: str, labels: Iterable[str] = ()) -> None:
         """`repository` is its present name, `labels` are those of the project."""
         super().__init__(web, repository)
         self._labels = {label.casefold(): label for label in labels}
@@ -110,7 +110,7 @@ class GithubReader(Reader):
 
     # Checks
 
-    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def status_parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return the last status of each context as a part."""
         entries: list[Raw] = []
         for answer in self._of_commit(f"/commits/{head}/status", purpose):
@@ -118,7 +118,7 @@ class GithubReader(Reader):
         found, unread = self._read_each(entries, StatusShape)
         return [*map(make_status_part, found), *unread]
 
-    def parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return what every status and check run says of a commit.
 
         If the token may not read check runs, the jobs of Actions are read, and one part stands for
@@ -133,7 +133,7 @@ class GithubReader(Reader):
             return found  # GitHub's word for all checks counts those of the fork
         return [*found, *self._stand_in(found, head, is_dark=actions is None)]
 
-    def _run_parts(self, head: str, purpose: str) -> list[Part] | None:
+    def _run_parts(self, head: str, purpose: str) -> list[StatusPart] | None:
         """Return the check runs as parts; None if the token may not read them.
 
         What has run for a pull request of a fork, which may have the same commit, is none of ours.
@@ -182,13 +182,13 @@ class GithubReader(Reader):
 
     # Without check runs
 
-    def _jobs_parts(self, runs: Iterable[ActionsRun], purpose: str) -> list[Part]:
+    def _jobs_parts(self, runs: Iterable[ActionsRun], purpose: str) -> list[StatusPart]:
         """Return the jobs of each workflow's last run as parts."""
         ours = sorted((run for run in runs if run.is_ours), key=lambda run: run.id)
         newest = {run.key: run for run in ours}
         return [part for run in newest.values() for part in self._job_parts(run, purpose)]
 
-    def _job_parts(self, run: ActionsRun, purpose: str) -> list[Part]:
+    def _job_parts(self, run: ActionsRun, purpose: str) -> list[StatusPart]:
         """The jobs of a run; the run itself while it has none, or if they are not told."""
         entries, is_told = list[Raw](), True
         for number in range(1, RUN_PAGES + 1):
@@ -203,32 +203,32 @@ class GithubReader(Reader):
         parts = [*(make_job_part(one, run) for one in found), *unread]
         return parts or [make_bare_run_part(run, has_none=is_told)]
 
-    def _stand_in(self, parts: list[Part], head: str, *, is_dark: bool) -> list[Part]:
+    def _stand_in(self, parts: list[StatusPart], head: str, *, is_dark: bool) -> list[StatusPart]:
         """A part for the checks that are not told, if GitHub's word for all says more than `parts`.
 
         If that is not told either, and no job, they are taken to be under way: in the end a person
         is asked.
         """
         if (word := WORDS.get(self.graphql.read_rollup(head))) is None:
-            return [Part(HIDDEN, "pending")] if is_dark else []
+            return [StatusPart(HIDDEN, "pending")] if is_dark else []
         known = combine(parts, head, expected=False).state
         is_more = known in (CheckState.SUCCESS, CheckState.NONE) and word is not CheckState.SUCCESS
-        return [Part(HIDDEN, str(word))] if is_more else []
+        return [StatusPart(HIDDEN, str(word))] if is_more else []
 
     # Both
 
-    def _read_each(self, entries: list[Raw], shape: type[T]) -> tuple[list[T], list[Part]]:
+    def _read_each(self, entries: list[Raw], shape: type[T]) -> tuple[list[T], list[StatusPart]]:
         """Return the parts that can be read, and one for each other, which is not known to pass."""
-        found, unread = list[T](), list[Part]()
+        found, unread = list[T](), list[StatusPart]()
         for number, one in enumerate(entries):
             try:
                 found.append(read_part(one, shape, "of the checks"))
             except BadShapeError as error:
                 self.pass_over([error.message])
-                unread.append(Part(UNREAD, "unknown", key=f"{shape.__name__} {number}"))
+                unread.append(StatusPart(UNREAD, "unknown", key=f"{shape.__name__} {number}"))
         return found, unread
 
-    def _of_commit(self, path: str, purpose: str) -> Iterator[Answer]:
+    def _of_commit(self, path: str, purpose: str) -> Iterator[HttpAnswer]:
         """The pages; none for a commit that the forge does not have."""
         try:
             for number in range(1, PAGES + 1):

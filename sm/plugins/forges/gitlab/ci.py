@@ -22,10 +22,16 @@ from sm.adapters.forge.errors import AtWorkError, NotFoundError, RefusedError
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.gitlab.project import GitlabProject
-from sm.plugins.forges.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
+from sm.plugins.forges.gitlab.shapes import (
+    BridgeJson,
+    CommitJson,
+    JobJson,
+    MergeRequest,
+    PipelineJson,
+)
 from sm.plugins.forges.rest.convert import read_moment
 from sm.plugins.forges.rest.reader import GONE, WRITE
-from sm.plugins.forges.rest.status import Part
+from sm.plugins.forges.rest.status import StatusPart
 
 OVER = frozenset({"success", "failed", "canceled", "skipped"})
 WAITING = frozenset({"manual", "scheduled"})
@@ -76,7 +82,7 @@ def find_request(reader: GitlabProject, head: str, purpose: str) -> MergeRequest
 
 def read_parts(
     reader: GitlabProject, head: str, request: MergeRequest | None, purpose: str
-) -> list[Part]:
+) -> list[StatusPart]:
     """Return the pipelines of the commit `head` as parts, and what failed there."""
     pipelines = list(_choose(reader, head, request, purpose))
     return [part for one in pipelines for part in _divide(reader, head, one, purpose)]
@@ -84,7 +90,7 @@ def read_parts(
 
 def _choose(
     reader: GitlabProject, head: str, request: MergeRequest | None, purpose: str
-) -> Iterator[Pipeline]:
+) -> Iterator[PipelineJson]:
     """The pipeline that decides, and the last one of other programs."""
     own = request.head_pipeline if request else None
     if own and not (_is_ours(own, request) and _is_of(reader, own, head, purpose)):
@@ -94,19 +100,19 @@ def _choose(
         return
     asked: dict[str, str | int]
     asked = {"sha": head, "order_by": "id", "sort": "desc", "per_page": NEWEST}  # the newest first
-    found = reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[Pipeline])
+    found = reader.web.get(f"{reader.at}/pipelines", purpose, asked).read(list[PipelineJson])
     listed = [one for one in found if _counts(one, request)]
     own = own or _newest(listed, request.source_branch if request else "")
     others = [one for one in listed if one.source == EXTERNAL and one.id != (own.id if own else 0)]
     yield from [one for one in (own, *others[:1]) if one]
 
 
-def _is_ours(pipeline: Pipeline, request: MergeRequest | None) -> bool:
+def _is_ours(pipeline: PipelineJson, request: MergeRequest | None) -> bool:
     """Whether it has run in the project that the merge request is to be merged into."""
     return request is None or pipeline.project_id in (0, request.target_project_id)
 
 
-def _counts(pipeline: Pipeline, request: MergeRequest | None) -> bool:
+def _counts(pipeline: PipelineJson, request: MergeRequest | None) -> bool:
     """Whether a pipeline in our project is of a branch of ours, or of our own merge request.
 
     For another merge request, such as one of a fork, a pipeline may run here as well.
@@ -117,7 +123,7 @@ def _counts(pipeline: Pipeline, request: MergeRequest | None) -> bool:
     )
 
 
-def _is_of(reader: GitlabProject, pipeline: Pipeline, head: str, purpose: str) -> bool:
+def _is_of(reader: GitlabProject, pipeline: PipelineJson, head: str, purpose: str) -> bool:
     """Whether the pipeline is of that head: a moment after a push it is of the last one.
 
     Of a merged result it has the merge, whose parents are the target and the head.
@@ -134,10 +140,10 @@ def _is_of(reader: GitlabProject, pipeline: Pipeline, head: str, purpose: str) -
     return head in found.parent_ids
 
 
-def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
+def _newest(pipelines: Iterable[PipelineJson], branch: str) -> PipelineJson | None:
     """Choose the pipeline of a merge request, then of the branch, then the newest."""
 
-    def rank(one: Pipeline) -> tuple[bool, bool, int]:
+    def rank(one: PipelineJson) -> tuple[bool, bool, int]:
         return one.source == OF_REQUEST, one.ref == branch, one.id
 
     return max((one for one in pipelines if one.source not in BESIDES), key=rank, default=None)
@@ -146,7 +152,9 @@ def _newest(pipelines: Iterable[Pipeline], branch: str) -> Pipeline | None:
 # Parts
 
 
-def _divide(reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str) -> list[Part]:
+def _divide(
+    reader: GitlabProject, head: str, pipeline: PipelineJson, purpose: str
+) -> list[StatusPart]:
     """A pipeline as one part, or one that has failed as what has failed in it."""
     at, url = read_moment(pipeline.updated_at), (pipeline.web_url or "")[:1000]
     key = f"pipeline {pipeline.id}"
@@ -154,63 +162,63 @@ def _divide(reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str) 
         failed = _list_failed(reader, head, pipeline, purpose)
         if failed:
             return [_make_part(one, pipeline, at) for one in failed]
-        text = reader.ask(f"/pipelines/{pipeline.id}", Pipeline, key).yaml_errors or ""
-        return [Part("pipeline", "failure", url, at, key=key, text=text)]
+        text = reader.ask(f"/pipelines/{pipeline.id}", PipelineJson, key).yaml_errors or ""
+        return [StatusPart("pipeline", "failure", url, at, key=key, text=text)]
     if pipeline.status == "skipped":
-        return [Part("pipeline", UNKNOWN, url, at, key=key, text=SKIPPED)]
+        return [StatusPart("pipeline", UNKNOWN, url, at, key=key, text=SKIPPED)]
     word = "cancelled" if pipeline.status == "canceled" else pipeline.status
-    return [Part("pipeline", word, url, at, key=key)]
+    return [StatusPart("pipeline", word, url, at, key=key)]
 
 
-class Failed(Struct, frozen=True):
+class FailedJob(Struct, frozen=True):
     """A job that has failed; `above` are the trigger jobs that lead to its pipeline."""
 
-    job: Job
+    job: JobJson
     above: tuple[str, ...] = ()
     has_log: bool = True
 
 
 def _list_failed(
-    reader: GitlabProject, head: str, pipeline: Pipeline, purpose: str
-) -> list[Failed]:
+    reader: GitlabProject, head: str, pipeline: PipelineJson, purpose: str
+) -> list[FailedJob]:
     """List what has failed in a pipeline. Other programs have statuses, without logs."""
     if found := list(_list_jobs(reader, pipeline, purpose)):
         return found
     path = f"/repository/commits/{head}/statuses"
-    said = reader.entries(path, Job, {"pipeline_id": pipeline.id}, purpose)
+    said = reader.entries(path, JobJson, {"pipeline_id": pipeline.id}, purpose)
     bad = [one for one in said if one.status == "failed" and not one.allow_failure]
-    return [Failed(one, has_log=False) for one in bad]
+    return [FailedJob(one, has_log=False) for one in bad]
 
 
 def _list_jobs(
-    reader: GitlabProject, pipeline: Pipeline, purpose: str, above: tuple[str, ...] = ()
-) -> Iterator[Failed]:
+    reader: GitlabProject, pipeline: PipelineJson, purpose: str, above: tuple[str, ...] = ()
+) -> Iterator[FailedJob]:
     """The failed jobs of a pipeline, and of its child pipelines, as far as it waits for them.
 
     GitLab lists only the last try of each. A pipeline of another project is told as the job that
     has begun it.
     """
     at, asked = f"/pipelines/{pipeline.id}", {"scope[]": "failed"}
-    jobs = reader.entries(f"{at}/jobs", Job, asked, purpose)
-    yield from (Failed(one, above) for one in jobs if not one.allow_failure)
-    bridges = list(reader.entries(f"{at}/bridges", Bridge, asked, purpose))
+    jobs = reader.entries(f"{at}/jobs", JobJson, asked, purpose)
+    yield from (FailedJob(one, above) for one in jobs if not one.allow_failure)
+    bridges = list(reader.entries(f"{at}/bridges", BridgeJson, asked, purpose))
     for bridge in [one for one in bridges if not one.allow_failure][:CHILDREN]:
         child, path = bridge.downstream_pipeline, (*above, bridge.name)
         is_own = child is not None and child.project_id == pipeline.project_id
-        inner: list[Failed] = []
+        inner: list[FailedJob] = []
         if child and is_own and len(path) <= DEPTH:
             inner = list(_list_jobs(reader, child, purpose, path))
         if child and not inner:
             bridge = structs.replace(bridge, web_url=child.web_url or bridge.web_url)
-        yield from inner or [Failed(bridge, above, has_log=False)]
+        yield from inner or [FailedJob(bridge, above, has_log=False)]
 
 
-def _make_part(failed: Failed, pipeline: Pipeline, at: float) -> Part:
+def _make_part(failed: FailedJob, pipeline: PipelineJson, at: float) -> StatusPart:
     job = failed.job
     reason = job.failure_reason or ""
     is_own = reason in BROKEN
     name = ": ".join(filter(None, (*failed.above, job.name)))
-    return Part(
+    return StatusPart(
         name=tidy(name)[:NAME_LIMIT] or "job",
         word=OWN_END if is_own else "failure",
         url=(job.web_url or job.target_url or pipeline.web_url or "")[:1000],

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from sm.adapters.forge.model import Sign
 from sm.plugins.forges.gitlab.hold import CONFLICTS, EMPTY, UNSURE
 from sm.plugins.forges.gitlab.shapes import (
-    Account,
+    AccountJson,
     Diff,
     IssueJson,
     MergeRequest,
     Note,
     Permissions,
-    Project,
+    ProjectJson,
 )
 from sm.plugins.forges.rest.shapes import (
     CommentShape,
@@ -31,12 +31,12 @@ NO_SQUASH = "never"
 """Word of a project's `squash_option` if it takes no squash (docs.gitlab.com, "Projects API")."""
 
 
-def make_user(account: Account | None) -> User | None:
+def make_user(account: AccountJson | None) -> User | None:
     """An account."""
     return User(account.username) if account else None
 
 
-def make_repository(shape: Project) -> Repository:
+def make_repository(shape: ProjectJson) -> Repository:
     """A project, and whether the token may push to it."""
     found = shape.permissions or Permissions()
     roles = [one.access_level for one in (found.project_access, found.group_access) if one]

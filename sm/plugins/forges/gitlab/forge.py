@@ -14,20 +14,20 @@ from sm.base.errors import SmError
 from sm.plugins.forges.gitlab import ci
 from sm.plugins.forges.gitlab.convert import join_diffs
 from sm.plugins.forges.gitlab.hold import RUNNING, UNSURE, explain
-from sm.plugins.forges.gitlab.observation import Observer
+from sm.plugins.forges.gitlab.observation import GitlabObserver
 from sm.plugins.forges.gitlab.quick_actions import ASK_ME, REQUEST_CHANGES, defuse
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
-from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.checks import RestChecks
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_trace
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.pulls import Pulls
+from sm.plugins.forges.rest.issues import RestIssues
+from sm.plugins.forges.rest.pulls import RestPulls
 from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE
-from sm.plugins.forges.rest.site import RestSettings, Site
-from sm.plugins.forges.rest.status import Part
-from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.site import ForgeSite, RestSettings
+from sm.plugins.forges.rest.status import StatusPart
+from sm.plugins.forges.web.answer import HttpAnswer
+from sm.plugins.forges.web.client import ForgeClient
 
 if TYPE_CHECKING:
     from sm.plugins.forges.rest.woodpecker import Woodpecker
@@ -42,7 +42,7 @@ REFUSALS = (NOT_YOU, 400, 405, 406, 422)
 """Its other answers if a merge is not possible, or not yet: which of them differs by version."""
 
 
-class GitlabPulls(Pulls[GitlabReader]):
+class GitlabPulls(RestPulls[GitlabReader]):
     """Pull requests of one repository on GitLab."""
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
@@ -173,7 +173,7 @@ class GitlabPulls(Pulls[GitlabReader]):
 
     def _insist(
         self, number: int, method: str, path: str, data: dict[str, object]
-    ) -> Answer | None:
+    ) -> HttpAnswer | None:
         """Ask for a merge until GitLab knows whether it is possible; None if it is merged already.
 
         Raises:
@@ -202,14 +202,14 @@ class GitlabPulls(Pulls[GitlabReader]):
         )
 
 
-class GitlabChecks(Checks[GitlabReader]):
+class GitlabChecks(RestChecks[GitlabReader]):
     """Checks of one repository on GitLab."""
 
-    def read_report(self, part: Part, head: str) -> Report:
+    def read_report(self, part: StatusPart, head: str) -> Report:
         """The log of a job, or else what GitLab or another program says of it."""
         return Report(read_log=partial(self._log, part)) if part.has_log else Report()
 
-    def _log(self, part: Part) -> str:
+    def _log(self, part: StatusPart) -> str:
         trace = self.site.web.download(f"{self.reader.at}/jobs/{part.id}/trace", LOG, BYTES)
         return clean_trace(part.text.encode() + b"\n" * bool(part.text) + trace)
 
@@ -222,16 +222,16 @@ class GitlabForge(RestForge[GitlabReader]):
     """One repository on GitLab."""
 
     def __init__(
-        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+        self, web: ForgeClient, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
         """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
-        site = Site(web, settings, GitlabReader)
+        site = ForgeSite(web, settings, GitlabReader)
         checks = GitlabChecks(site, woodpecker)
-        super().__init__(site, Issues[GitlabReader](site), GitlabPulls(site, checks), checks)
+        super().__init__(site, RestIssues[GitlabReader](site), GitlabPulls(site, checks), checks)
 
-    def make_observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> GitlabObserver:
         """Return what makes one observation of the repository."""
-        return Observer(self.reader, self.site.settings)
+        return GitlabObserver(self.reader, self.site.settings)
 
     def is_pull(self, number: int) -> bool:
         """Whether there is a pull request of that number and no issue."""

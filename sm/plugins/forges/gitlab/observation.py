@@ -26,8 +26,8 @@ from sm.plugins.forges.rest.observation import (
     OVERLAP_S,
     PAGES,
     RECENT_S,
-    Found,
     ListObserver,
+    ObservedThings,
     list_changed,
 )
 from sm.plugins.forges.rest.people import list_people, recall_people
@@ -38,7 +38,7 @@ from sm.plugins.forges.web.limits import read_date
 T = TypeVar("T", IssueJson, MergeRequest)
 
 
-class Observer(ListObserver[GitlabReader]):
+class GitlabObserver(ListObserver[GitlabReader]):
     """Makes one observation of `reader`'s project."""
 
     _date = 0.0
@@ -54,7 +54,7 @@ class Observer(ListObserver[GitlabReader]):
         moved = self._listed("/merge_requests", MergeRequest, "all", after)
         known = {pull.number: pull for pull in since.pulls}
         pulls = known | self._pulls(moved, known)
-        return self._batch(Found(issues, pulls, recall_people(since)), self._date)
+        return self._batch(ObservedThings(issues, pulls, recall_people(since)), self._date)
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -69,7 +69,7 @@ class Observer(ListObserver[GitlabReader]):
         pulls = self._pulls(requests, {})
         authors = authors_in(issues.values(), pulls.values())
         people = list_people(self._reader, self._settings, authors)
-        return self._batch(Found(issues, pulls, people), self._date)
+        return self._batch(ObservedThings(issues, pulls, people), self._date)
 
     # Lists
 

@@ -28,8 +28,8 @@ from sm.plugins.forges.gitlab.shapes import (
     Member,
     MergeRequest,
     Note,
-    Project,
-    Thread,
+    ProjectJson,
+    ThreadJson,
 )
 from sm.plugins.forges.rest.convert import make_comment, make_pull, shorten, space_out
 from sm.plugins.forges.rest.protection import BranchRules
@@ -44,8 +44,8 @@ from sm.plugins.forges.rest.shapes import (
     Repository,
     User,
 )
-from sm.plugins.forges.rest.status import Part
-from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.rest.status import StatusPart
+from sm.plugins.forges.web.answer import HttpAnswer
 from sm.plugins.forges.web.request import Params
 
 T = TypeVar("T")
@@ -64,11 +64,11 @@ class GitlabReader(GitlabProject):
     def repository_shape(self, purpose: str, ident: int = 0) -> Repository:
         """The repository: the one of this name, or whatever the one with that id is called."""
         path = f"/projects/{ident}" if ident else self.at
-        return make_repository(self.web.get(path, purpose).read(Project))
+        return make_repository(self.web.get(path, purpose).read(ProjectJson))
 
     def has_merge_trains(self) -> bool:
         """Whether the project merges by merge trains."""
-        return self.web.get(self.at, READ).read(Project).merge_trains_enabled
+        return self.web.get(self.at, READ).read(ProjectJson).merge_trains_enabled
 
     # People
 
@@ -173,7 +173,7 @@ class GitlabReader(GitlabProject):
     def whole_pull(self, number: int) -> PullRequest:
         """A pull request with the texts of all. GitLab says itself which threads are settled."""
         request = self.request(number)
-        threads = list(self.entries(f"/merge_requests/{number}/discussions", Thread))
+        threads = list(self.entries(f"/merge_requests/{number}/discussions", ThreadJson))
         notes = [one for thread in threads for one in thread.notes]
         found, claimed = reviews.read_reviews(self, number, threads)
         loose = (one for one in notes if one.id not in claimed)
@@ -229,7 +229,7 @@ class GitlabReader(GitlabProject):
 
     # Branches and checks
 
-    def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
+    def rule_paths(self, branch: str) -> dict[str, Callable[[HttpAnswer], BranchRules]]:
         """None: what has to pass is in the pipeline, and GitLab holds what is not approved."""
         return {}
 
@@ -241,7 +241,7 @@ class GitlabReader(GitlabProject):
         except NotFoundError:
             return ""
 
-    def parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return what CI says of a commit, as parts."""
         return ci.read_parts(self, head, ci.find_request(self, head, purpose), purpose)
 

@@ -15,12 +15,12 @@ from sm.base.foreign import NAME_LIMIT
 from sm.plugins.forges.gitlab.convert import make_user
 from sm.plugins.forges.gitlab.project import GitlabProject
 from sm.plugins.forges.gitlab.shapes import (
-    Account,
+    AccountJson,
     Approvals,
     Note,
     Position,
     Reviewer,
-    Thread,
+    ThreadJson,
     Version,
 )
 from sm.plugins.forges.rest.convert import read_login, read_moment
@@ -34,7 +34,7 @@ TOLD = {
 WANTS_CHANGES = "requested_changes"
 
 
-class Verdict(Struct, frozen=True):
+class ToldVerdict(Struct, frozen=True):
     """A person's word on the whole, as GitLab's note `id` tells; 0 if there is none."""
 
     state: ReviewState
@@ -42,25 +42,25 @@ class Verdict(Struct, frozen=True):
     id: int = 0
 
 
-class Material(Struct, frozen=True):
+class ReviewMaterial(Struct, frozen=True):
     """Answers that reviews are made of."""
 
     approvals: Approvals
     reviewers: Sequence[Reviewer]
-    threads: Sequence[Thread]
+    threads: Sequence[ThreadJson]
     versions: Sequence[Version] = ()
 
 
 def read_reviews(
-    reader: GitlabProject, number: int, threads: Sequence[Thread] | None = None
+    reader: GitlabProject, number: int, threads: Sequence[ThreadJson] | None = None
 ) -> tuple[tuple[Review, ...], frozenset[int]]:
     """The reviews that stand, oldest first; and the notes whose texts are in them."""
     at = f"/merge_requests/{number}"
     what = f"pull request {number}"
-    found = Material(
+    found = ReviewMaterial(
         reader.ask(f"{at}/approvals", Approvals, what),
         list(reader.entries(f"{at}/reviewers", Reviewer)),
-        list(reader.entries(f"{at}/discussions", Thread)) if threads is None else threads,
+        list(reader.entries(f"{at}/discussions", ThreadJson)) if threads is None else threads,
     )
     if list_standing(found):
         versions = list(reader.entries(f"{at}/versions", Version))
@@ -71,10 +71,10 @@ def read_reviews(
 # Pure from here
 
 
-def list_standing(material: Material) -> dict[str, Verdict]:
+def list_standing(material: ReviewMaterial) -> dict[str, ToldVerdict]:
     """The verdict of each person that stands now."""
     told = _list_told(material.threads)
-    found: dict[str, Verdict] = {}
+    found: dict[str, ToldVerdict] = {}
     for approval in material.approvals.approved_by:
         last = _last(told, _name(approval.user), ReviewState.APPROVED)
         at = read_moment(approval.approved_at) or last.at
@@ -90,24 +90,26 @@ def list_standing(material: Material) -> dict[str, Verdict]:
     return found
 
 
-def _list_told(threads: Iterable[Thread]) -> dict[str, list[Verdict]]:
+def _list_told(threads: Iterable[ThreadJson]) -> dict[str, list[ToldVerdict]]:
     """List each person's verdicts as GitLab's own notes tell them, oldest first."""
-    found: dict[str, list[Verdict]] = {}
+    found: dict[str, list[ToldVerdict]] = {}
     notes = (note for thread in threads for note in thread.notes if note.system)
     for note in sorted(notes, key=lambda note: note.id):
         for words, state in TOLD.items():
             if (note.body or "").startswith(words):
-                verdict = Verdict(state, read_moment(note.created_at), note.id)
+                verdict = ToldVerdict(state, read_moment(note.created_at), note.id)
                 found.setdefault(_name(note.author), []).append(verdict)
     return found
 
 
-def _last(told: Mapping[str, Sequence[Verdict]], author: str, state: ReviewState) -> Verdict:
+def _last(
+    told: Mapping[str, Sequence[ToldVerdict]], author: str, state: ReviewState
+) -> ToldVerdict:
     fitting = [one for one in told.get(author, ()) if one.state is state]
-    return fitting[-1] if fitting else Verdict(state)
+    return fitting[-1] if fitting else ToldVerdict(state)
 
 
-def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]]:
+def make_reviews(material: ReviewMaterial) -> tuple[tuple[Review, ...], frozenset[int]]:
     """A review for each person with a verdict or an open thread on a line.
 
     Its text is what that person has said since the verdict before. Threads that are resolved are
@@ -138,7 +140,7 @@ def make_reviews(material: Material) -> tuple[tuple[Review, ...], frozenset[int]
     return tuple(sorted(found, key=lambda one: (one.at, one.id))), _list_claimed(material.threads)
 
 
-def _list_claimed(threads: Sequence[Thread]) -> frozenset[int]:
+def _list_claimed(threads: Sequence[ThreadJson]) -> frozenset[int]:
     """The notes that are the text of a review, also of one in whose place another stands by now."""
     last = {author: verdicts[-1].id for author, verdicts in _list_told(threads).items()}
     return frozenset(
@@ -151,7 +153,7 @@ def _list_claimed(threads: Sequence[Thread]) -> frozenset[int]:
     )
 
 
-def _make_open_one(author: str, remarks: Sequence[Thread]) -> Review:
+def _make_open_one(author: str, remarks: Sequence[ThreadJson]) -> Review:
     """The remarks on lines of those who have given no verdict."""
     first, last = remarks[0].notes[0], remarks[-1].notes[0]
     return Review(
@@ -164,25 +166,25 @@ def _make_open_one(author: str, remarks: Sequence[Thread]) -> Review:
     )
 
 
-def _list_critics(threads: Iterable[Thread]) -> Iterator[str]:
+def _list_critics(threads: Iterable[ThreadJson]) -> Iterator[str]:
     """The authors of open threads on lines."""
     for thread in threads:
         if thread.notes and thread.notes[0].position and not _is_resolved(thread):
             yield _name(thread.notes[0].author)
 
 
-def _is_by(thread: Thread, author: str, since: int) -> bool:
+def _is_by(thread: ThreadJson, author: str, since: int) -> bool:
     """Whether a person has begun the thread after the note `since`."""
     first = thread.notes[0] if thread.notes else None
     return bool(first and not first.system and first.id > since and _name(first.author) == author)
 
 
-def _is_resolved(thread: Thread) -> bool:
+def _is_resolved(thread: ThreadJson) -> bool:
     notes = [note for note in thread.notes if note.resolvable]
     return bool(notes) and all(note.resolved for note in notes)
 
 
-def _make_remark(thread: Thread, author: str) -> InlineComment:
+def _make_remark(thread: ThreadJson, author: str) -> InlineComment:
     """A thread as the remark of whoever began it: what others say there may be a stranger's."""
     at = thread.notes[0].position or Position()
     said = [_text(note) for note in thread.notes if _name(note.author) == author]
@@ -205,5 +207,5 @@ def _text(note: Note) -> str:
     return (note.body or "").replace("\r\n", "\n").strip()
 
 
-def _name(account: Account | None) -> str:
+def _name(account: AccountJson | None) -> str:
     return read_login(make_user(account))

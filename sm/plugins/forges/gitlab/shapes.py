@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.plugins.forges.rest.shapes import Number, Sha, Whole
 
 
-class Account(Struct, frozen=True):
+class AccountJson(Struct, frozen=True):
     """An account. What a deleted one has written belongs to `ghost`."""
 
     username: str = ""
@@ -24,8 +24,8 @@ class IssueJson(Struct, frozen=True):
     state: str
     created_at: str
     updated_at: str
-    author: Account | None = None
-    assignees: list[Account] | None = None
+    author: AccountJson | None = None
+    assignees: list[AccountJson] | None = None
     labels: list[str] = []
     description: str | None = None
     user_notes_count: Whole = 0
@@ -47,14 +47,14 @@ class Note(Struct, frozen=True):
     id: Whole
     created_at: str
     body: str | None = None
-    author: Account | None = None
+    author: AccountJson | None = None
     system: bool = False
     resolvable: bool = False
     resolved: bool = False
     position: Position | None = None
 
 
-class Thread(Struct, frozen=True):
+class ThreadJson(Struct, frozen=True):
     """A comment and what was said to it."""
 
     id: str
@@ -62,7 +62,7 @@ class Thread(Struct, frozen=True):
     notes: list[Note] = []
 
 
-class Pipeline(Struct, frozen=True):
+class PipelineJson(Struct, frozen=True):
     """A run of CI. `sha` is the head, or of a merged result the merge that was tried with it."""
 
     id: Whole
@@ -76,7 +76,7 @@ class Pipeline(Struct, frozen=True):
     yaml_errors: str | None = None
 
 
-class Job(Struct, frozen=True):
+class JobJson(Struct, frozen=True):
     """A job of a pipeline, or with other words a status that another program has set."""
 
     id: Whole
@@ -90,10 +90,10 @@ class Job(Struct, frozen=True):
     finished_at: str | None = None
 
 
-class Bridge(Job, frozen=True):
+class BridgeJson(JobJson, frozen=True):
     """A job that has begun another pipeline, a child of its own or one of another project."""
 
-    downstream_pipeline: Pipeline | None = None
+    downstream_pipeline: PipelineJson | None = None
 
 
 class DiffRefs(Struct, frozen=True):
@@ -120,7 +120,7 @@ class MergeRequest(Struct, frozen=True):
     target_project_id: Whole
     source_project_id: Whole | None = None
     sha: Sha | None = None
-    author: Account | None = None
+    author: AccountJson | None = None
     description: str | None = None
     merge_commit_sha: str | None = None
     squash_commit_sha: str | None = None
@@ -131,7 +131,7 @@ class MergeRequest(Struct, frozen=True):
     detailed_merge_status: str = ""
     merge_error: str | None = None
     merge_when_pipeline_succeeds: bool = False
-    head_pipeline: Pipeline | None = None
+    head_pipeline: PipelineJson | None = None
     diff_refs: DiffRefs | None = None
 
     @property
@@ -148,7 +148,7 @@ class MergeRequest(Struct, frozen=True):
 class Approval(Struct, frozen=True):
     """One person's approval; older servers do not say since when."""
 
-    user: Account
+    user: AccountJson
     approved_at: str | None = None
 
 
@@ -161,7 +161,7 @@ class Approvals(Struct, frozen=True):
 class Reviewer(Struct, frozen=True):
     """One who was asked for a review, and how far it is."""
 
-    user: Account
+    user: AccountJson
     state: str = ""
 
 
@@ -193,7 +193,7 @@ class Permissions(Struct, frozen=True):
     group_access: Access | None = None
 
 
-class Project(Struct, frozen=True):
+class ProjectJson(Struct, frozen=True):
     """A repository with all that belongs to it. Its id stays when it is renamed or moved."""
 
     id: Whole

@@ -15,13 +15,13 @@ from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.base.errors import SmError
 from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
-from sm.plugins.forges.rest.protection import BranchRules, Source
+from sm.plugins.forges.rest.protection import BranchRules, RuleSource
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.shapes import FAST_FORWARD
-from sm.plugins.forges.rest.site import R, Site
-from sm.plugins.forges.rest.status import Part, combine, find_failed
-from sm.plugins.forges.web.answer import Answer
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.site import ForgeSite, R
+from sm.plugins.forges.rest.status import StatusPart, combine, find_failed
+from sm.plugins.forges.web.answer import HttpAnswer
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import LimitedError
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ LOG_S = 600.0
 """Time after a failure in which a forge that does not give its log is asked again, in seconds."""
 
 
-class Checks(ABC, Generic[R]):
+class RestChecks(ABC, Generic[R]):
     """The checks of a repository."""
 
-    def __init__(self, site: Site[R], woodpecker: Woodpecker | None = None) -> None:
+    def __init__(self, site: ForgeSite[R], woodpecker: Woodpecker | None = None) -> None:
         """Ask nothing yet; `woodpecker` is the repository's CI, if it is one."""
         self.site, self.woodpecker = site, woodpecker
 
@@ -93,7 +93,7 @@ class Checks(ABC, Generic[R]):
         required = self.rules(base).checks
         return self._combine(self._parts(head), head, required)
 
-    def _parts(self, head: str) -> list[Part]:
+    def _parts(self, head: str) -> list[StatusPart]:
         """Return what all programs say of a commit."""
         found = self.reader.parts(head)
         if found or self.woodpecker is None:
@@ -117,10 +117,10 @@ class Checks(ABC, Generic[R]):
 
         return tuple(map(add, found))
 
-    def _combine(self, parts: list[Part], head: str, required: tuple[str, ...]) -> Check:
+    def _combine(self, parts: list[StatusPart], head: str, required: tuple[str, ...]) -> Check:
         return combine(parts, head, expected=self.site.settings.has_ci, required=required)
 
-    def _report(self, part: Part, head: str) -> Report:
+    def _report(self, part: StatusPart, head: str) -> Report:
         """Report on a failed part. A log that is not to be had hides nothing else."""
         known, lost = Report(), ""
         try:
@@ -142,7 +142,7 @@ class Checks(ABC, Generic[R]):
         return structs.replace(known, log=clean_log(lines.encode()))
 
     @abstractmethod
-    def read_report(self, part: Part, head: str) -> Report:
+    def read_report(self, part: StatusPart, head: str) -> Report:
         """Report on one failed part of the commit `head`, with its whole log."""
 
     def rerun(self, head: str) -> None:
@@ -169,7 +169,7 @@ def is_bare(pull: PullRequest) -> bool:
     return is_ours and pull.check.state is CheckState.PENDING and not pull.check.at
 
 
-def _join(parts: list[Part], texts: list[str]) -> str:
+def _join(parts: list[StatusPart], texts: list[str]) -> str:
     """Join what the failed parts say, each under its name if there are several."""
     if len(parts) == 1:
         return texts[0]
@@ -182,26 +182,26 @@ NOT_TOLD = (403, 404, 410)
 
 
 def read_sources(
-    web: Client,
-    paths: Mapping[str, Callable[[Answer], BranchRules]],
-    known: Mapping[str, Source],
+    web: ForgeClient,
+    paths: Mapping[str, Callable[[HttpAnswer], BranchRules]],
+    known: Mapping[str, RuleSource],
     purpose: str,
-) -> dict[str, Source]:
+) -> dict[str, RuleSource]:
     """Ask each address for the rules, unless its validator says that they are as `known`.
 
     The rules change without a trace in any list. So they are asked for when all is read anew, with
     the validator of the last answer, which costs nothing on GitHub as long as they stay the same.
     """
     token = web.token.fingerprint
-    found: dict[str, Source] = {}
+    found: dict[str, RuleSource] = {}
     for path, read in paths.items():
-        last = known.get(path, Source())
+        last = known.get(path, RuleSource())
         etag = last.etag if last.token == token else ""
         answer = web.get(path, purpose, etag=etag, accept=NOT_TOLD)
         if answer.is_unchanged:
             found[path] = last
         elif answer.status in NOT_TOLD:
-            found[path] = Source()
+            found[path] = RuleSource()
         else:
-            found[path] = Source(read(answer), answer.etag, token)
+            found[path] = RuleSource(read(answer), answer.etag, token)
     return found

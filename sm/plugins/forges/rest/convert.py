@@ -32,7 +32,7 @@ from sm.plugins.forges.rest.shapes import (
     StatusShape,
     User,
 )
-from sm.plugins.forges.rest.status import APPROVAL, Part
+from sm.plugins.forges.rest.status import APPROVAL, StatusPart
 
 MARK = re.compile(r"^<!-- sm:([A-Za-z0-9._~%-]{1,600}) -->\Z", re.MULTILINE)
 """The hidden mark by which a comment of ours is found again.
@@ -265,13 +265,13 @@ def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:
     )
 
 
-def make_status_part(shape: StatusShape) -> Part:
+def make_status_part(shape: StatusShape) -> StatusPart:
     """A commit status as a part of what CI says.
 
     A forge gives the last one of each: two with one context are of two workflows.
     """
     word = (shape.state or shape.status).lower()
-    return Part(
+    return StatusPart(
         name=tidy(shape.context)[:NAME_LIMIT] or "status",
         word=APPROVAL if (word, shape.description) == UNAPPROVED else word,
         url=(shape.target_url or "")[:1000],

@@ -18,11 +18,11 @@ from sm.base.errors import SmError
 from sm.config.forges import ForgeSettings, RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.forge import RestForge
-from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.reader import RestReader
 from sm.plugins.forges.rest.site import RestSettings
 from sm.plugins.forges.rest.state import StateFiles
-from sm.plugins.forges.web.client import Client
-from sm.plugins.forges.web.ledger import Ledger
+from sm.plugins.forges.web.client import ForgeClient
+from sm.plugins.forges.web.ledger import QuotaLedger
 
 if TYPE_CHECKING:
     from sm.plugins.forges.rest.woodpecker import Woodpecker
@@ -34,11 +34,11 @@ def make_client(
     state: Path | None,
     headers: Mapping[str, str],
     scheme: str = "Bearer",
-) -> Client:
+) -> ForgeClient:
     """The client for the forge at `base`; its requests are counted in the folder `state`."""
     source = TokenSource(settings.token_command, settings.token_file, settings.token_env)
-    ledger = Ledger(StateFiles(state).quota)
-    return Client(base, lambda: read_token(source), ledger, headers, scheme)
+    ledger = QuotaLedger(StateFiles(state).quota)
+    return ForgeClient(base, lambda: read_token(source), ledger, headers, scheme)
 
 
 def make_woodpecker(settings: RemoteSettings) -> Woodpecker | None:
@@ -48,7 +48,7 @@ def make_woodpecker(settings: RemoteSettings) -> Woodpecker | None:
     from sm.plugins.forges.rest.woodpecker import Woodpecker
 
     source = TokenSource("", settings.woodpecker_token_file, "")
-    web = Client(settings.woodpecker_url, lambda: read_token(source), Ledger(None))
+    web = ForgeClient(settings.woodpecker_url, lambda: read_token(source), QuotaLedger(None))
     return Woodpecker(web, settings.repository)
 
 
@@ -98,7 +98,7 @@ CHECK = "check"
 
 
 def find_rest_problems(
-    forge: RestForge[Reader], project: ProjectSettings, url: str
+    forge: RestForge[RestReader], project: ProjectSettings, url: str
 ) -> Iterator[str]:
     """Ask for the repository and its labels. `url` is the remote that agents push to, or ''."""
     named = forge.site.settings.repository
@@ -144,7 +144,7 @@ def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
         )
 
 
-def _ask(forge: RestForge[Reader]) -> Iterator[str]:
+def _ask(forge: RestForge[RestReader]) -> Iterator[str]:
     named = forge.site.settings.repository
     found = forge.reader.repository_shape(CHECK)
     if found.full_name.lower() != named.lower():
@@ -159,7 +159,7 @@ def _ask(forge: RestForge[Reader]) -> Iterator[str]:
         yield f"'{named}' has no label {words}: make it on the forge, or set 'labels'"
 
 
-def _find_merge_problems(forge: RestForge[Reader]) -> Iterator[str]:
+def _find_merge_problems(forge: RestForge[RestReader]) -> Iterator[str]:
     """Yield what keeps the forge from merging as it is configured."""
     settings, rules = forge.site.settings, forge.checks.rules(forge.site.settings.base, anew=True)
     method, base = settings.merge_method, settings.base
@@ -180,7 +180,9 @@ def leads_to(url: str, repository: str) -> bool:
     return path.lower().endswith((f"/{repository}".lower(), f":{repository}".lower()))
 
 
-def _find_reviewer_problems(forge: RestForge[Reader], project: ProjectSettings) -> Iterator[str]:
+def _find_reviewer_problems(
+    forge: RestForge[RestReader], project: ProjectSettings
+) -> Iterator[str]:
     """Yield what keeps a person's reviews from being taken, if they are to be written by sm."""
     reviewer = project.forge.reviewer
     if reviewer is None or reviewer is project.forge:

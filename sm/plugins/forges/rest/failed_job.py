@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.base.redact import redact
 from sm.base.text import strip_ansi
-from sm.plugins.forges.rest.shapes import Job
+from sm.plugins.forges.rest.shapes import JobShape
 
 BYTES = 1024 * 1024
 """Bytes of the end of a log that are read: what a job says last is next to its failure."""
@@ -70,7 +70,7 @@ def trim_log(text: str, lines: int) -> str:
     return "".join(found[-lines:])
 
 
-def name_step(job: Job) -> str:
+def name_step(job: JobShape) -> str:
     """The step that failed, '' if none has, or if it is not known which.
 
     Gitea says of each step what became of its job (`services/convert/convert.go`).
@@ -82,7 +82,7 @@ def name_step(job: Job) -> str:
     return tidy(failed[0])[:NAME_LIMIT] if failed else ""
 
 
-def find_outage(job: Job, notes: Iterable[str]) -> str:
+def find_outage(job: JobShape, notes: Iterable[str]) -> str:
     """Why the job has failed before it could test anything, '' if it is not known to have."""
     for note in notes:
         if any(words.lower() in note.lower() for words in LOST):

@@ -12,12 +12,12 @@ from msgspec import structs
 from sm.adapters.forge.model import Batch
 from sm.base.errors import SmError
 from sm.plugins.forges.rest import people
-from sm.plugins.forges.rest.checks import Checks
-from sm.plugins.forges.rest.issues import Issues
+from sm.plugins.forges.rest.checks import RestChecks
+from sm.plugins.forges.rest.issues import RestIssues
 from sm.plugins.forges.rest.observation import CURSOR
-from sm.plugins.forges.rest.pulls import Pulls
+from sm.plugins.forges.rest.pulls import RestPulls
 from sm.plugins.forges.rest.shapes import IssueShape
-from sm.plugins.forges.rest.site import R, Site
+from sm.plugins.forges.rest.site import ForgeSite, R
 from sm.plugins.forges.rest.state import KeptAccount
 from sm.plugins.forges.web.limits import CORE, find_pause
 
@@ -25,7 +25,7 @@ PROBLEMS = 100
 """Most problems of an observation that are told."""
 
 
-class Observer(Protocol):
+class ForgeObserver(Protocol):
     """Makes one observation."""
 
     def read_all(self) -> Batch:
@@ -44,7 +44,7 @@ class RestForge(ABC, Generic[R]):
     """The limits that the requests of a look count against."""
 
     def __init__(
-        self, site: Site[R], issues: Issues[R], pulls: Pulls[R], checks: Checks[R]
+        self, site: ForgeSite[R], issues: RestIssues[R], pulls: RestPulls[R], checks: RestChecks[R]
     ) -> None:
         """Ask nothing yet; the parts are all of `site`."""
         self.site, self.issues, self.pulls, self.checks = site, issues, pulls, checks
@@ -79,7 +79,7 @@ class RestForge(ABC, Generic[R]):
         return structs.replace(found, pulls=pulls, problems=told, validators=validators)
 
     @abstractmethod
-    def make_observer(self, *, anew: bool) -> Observer:
+    def make_observer(self, *, anew: bool) -> ForgeObserver:
         """Return what makes one observation of the repository; `anew`: also of the rules."""
 
     def is_stale(self, since: Batch) -> bool:

@@ -11,21 +11,21 @@ from sm.adapters.forge.errors import NotFoundError, RefusedError, UnreachableErr
 from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
 from sm.plugins.forges.rest.convert import add_marker
-from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
-from sm.plugins.forges.rest.site import R, RestSettings, Site
+from sm.plugins.forges.rest.reader import COMMENT, GONE, RestReader
+from sm.plugins.forges.rest.site import ForgeSite, R, RestSettings
 
 NAMED = 30
 """Issues that are read because others depend on them."""
 
 
-class Issues(Generic[R]):
+class RestIssues(Generic[R]):
     """The issues of one repository.
 
     Who writes is always the account of the token: the `author` of a call is for forges that have
     no accounts.
     """
 
-    def __init__(self, site: Site[R]) -> None:
+    def __init__(self, site: ForgeSite[R]) -> None:
         """Ask nothing yet."""
         self.site = site
 
@@ -141,7 +141,7 @@ class Issues(Generic[R]):
 
 
 def add_comment(
-    reader: Reader, number: int, body: str, marker: str, *, on_pull: bool = False
+    reader: RestReader, number: int, body: str, marker: str, *, on_pull: bool = False
 ) -> bool:
     """Comment on an issue or a pull request; False if one of ours with `marker` is there."""
 
@@ -172,7 +172,7 @@ def add_comment(
 
 
 def read_dependencies(
-    reader: Reader, settings: RestSettings, issues: Mapping[int, Issue], of: Iterable[int]
+    reader: RestReader, settings: RestSettings, issues: Mapping[int, Issue], of: Iterable[int]
 ) -> dict[int, Issue]:
     """The issues that those numbered `of` depend on, and that are in no list any more."""
     waiting = [issues[number] for number in of if number in issues]

@@ -14,7 +14,7 @@ from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, authors_
 from sm.plugins.forges.rest.convert import read_moment
 from sm.plugins.forges.rest.issues import read_dependencies
 from sm.plugins.forges.rest.people import People, find_people, keep_people
-from sm.plugins.forges.rest.reader import Reader
+from sm.plugins.forges.rest.reader import RestReader
 from sm.plugins.forges.rest.shapes import IssueShape
 from sm.plugins.forges.rest.site import RestSettings
 
@@ -58,7 +58,7 @@ def list_changed(
     return found, False
 
 
-R = TypeVar("R", bound=Reader)
+R = TypeVar("R", bound=RestReader)
 
 OVERLAP_S = 5.0
 """Lists may show a change some seconds late, so that much is read again."""
@@ -78,7 +78,7 @@ def recall_comments(
     return {number: known[number].comments for number in numbers if number in known}
 
 
-class Found(Struct, frozen=True):
+class ObservedThings(Struct, frozen=True):
     """Issues and pull requests that were read, by number, and people."""
 
     issues: Mapping[int, Issue]
@@ -110,7 +110,7 @@ class ListObserver(Generic[R]):
         """The issues that those numbered `of` depend on, and that are in no list any more."""
         return read_dependencies(self._reader, self._settings, issues, of)
 
-    def _batch(self, found: Found, cursor: float) -> Batch:
+    def _batch(self, found: ObservedThings, cursor: float) -> Batch:
         """The observation, up to the moment `cursor`; without the texts of pull requests."""
         authors = authors_in(found.issues.values(), found.pulls.values())
         known = find_people(self._reader, self._settings, authors, found.people, self._problems)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import Batch
 from sm.plugins.forges.rest.convert import GHOST, read_login
-from sm.plugins.forges.rest.reader import GONE, Reader
+from sm.plugins.forges.rest.reader import GONE, RestReader
 from sm.plugins.forges.rest.site import RestSettings
 from sm.plugins.forges.web.errors import BadShapeError
 
@@ -21,7 +21,7 @@ ASKED = 20
 STRANGERS = "strangers"
 
 
-def list_writers(reader: Reader) -> frozenset[str] | None:
+def list_writers(reader: RestReader) -> frozenset[str] | None:
     """Everyone who may push; None if there is no such list, or none that can be read."""
     if not reader.lists_writers:
         return None
@@ -35,7 +35,7 @@ def list_writers(reader: Reader) -> frozenset[str] | None:
         return None
 
 
-def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
+def find_writers(reader: RestReader, authors: Iterable[str]) -> frozenset[str]:
     """Return those of `authors` who may push."""
     wanted = {author for author in authors if author and author != GHOST}
     if len(wanted) > ASKED and (everyone := list_writers(reader)) is not None:
@@ -43,7 +43,7 @@ def find_writers(reader: Reader, authors: Iterable[str]) -> frozenset[str]:
     return frozenset(one for one in sorted(wanted) if may_push(reader, one))
 
 
-def may_push(reader: Reader, author: str) -> bool:
+def may_push(reader: RestReader, author: str) -> bool:
     """Whether the account may push. One that the forge does not know may not."""
     try:
         return reader.may_push(author)
@@ -74,14 +74,14 @@ def keep_people(known: People, authors: Collection[str]) -> dict[str, str]:
     return {STRANGERS: "\n".join(sorted(set(known.strangers) & set(authors)))}
 
 
-def list_people(reader: Reader, settings: RestSettings, authors: Collection[str]) -> People:
+def list_people(reader: RestReader, settings: RestSettings, authors: Collection[str]) -> People:
     """List who may push and who may not, of all who have said something, if there is a list."""
     everyone = None if settings.trusted else list_writers(reader)
     return People() if everyone is None else People(everyone, set(authors) - everyone)
 
 
 def find_people(
-    reader: Reader,
+    reader: RestReader,
     settings: RestSettings,
     authors: Collection[str],
     known: People,

@@ -46,7 +46,7 @@ class BranchRules(Struct, frozen=True):
         )
 
 
-class Source(Struct, frozen=True):
+class RuleSource(Struct, frozen=True):
     """Rules as one address has told them, with the validator, which is of that token alone."""
 
     rules: BranchRules = BranchRules()
@@ -57,7 +57,7 @@ class Source(Struct, frozen=True):
 class KeptRules(Struct, frozen=True):
     """The rules of each branch that was asked for, by branch and address."""
 
-    branches: dict[str, dict[str, Source]] = {}
+    branches: dict[str, dict[str, RuleSource]] = {}
 
     def find(self, branch: str) -> BranchRules | None:
         """The rules of a branch, None if they were never read."""
@@ -68,7 +68,7 @@ class KeptRules(Struct, frozen=True):
             found = found.join(source.rules)
         return found
 
-    def put(self, branch: str, sources: dict[str, Source]) -> KeptRules:
+    def put(self, branch: str, sources: dict[str, RuleSource]) -> KeptRules:
         """Return it with the rules of one more branch."""
         return structs.replace(self, branches={**self.branches, branch: sources})
 

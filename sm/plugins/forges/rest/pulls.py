@@ -29,13 +29,13 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.trust import Trust
-from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.checks import RestChecks
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, make_review, name_branch
 from sm.plugins.forges.rest.issues import add_comment
 from sm.plugins.forges.rest.people import find_writers
-from sm.plugins.forges.rest.reader import COMMENT, Reader
+from sm.plugins.forges.rest.reader import COMMENT, RestReader
 from sm.plugins.forges.rest.shapes import File, PullShape, ReviewShape
-from sm.plugins.forges.rest.site import R, Site
+from sm.plugins.forges.rest.site import ForgeSite, R
 from sm.plugins.forges.web.errors import BadAnswerError
 
 PULLS = {None: "all", PullState.OPEN: "open"}
@@ -53,14 +53,14 @@ BEHIND = "behind the base branch"
 """Words of Gitea 1.26.0-dev and Forgejo 12.0.0-dev where a branch must have all of its base."""
 
 
-class Pulls(ABC, Generic[R]):
+class RestPulls(ABC, Generic[R]):
     """The pull requests of one repository, their reviews and merges.
 
     Who writes is always the account of the token: the `author` of a call is for forges that have
     no accounts.
     """
 
-    def __init__(self, site: Site[R], checks: Checks[R]) -> None:
+    def __init__(self, site: ForgeSite[R], checks: RestChecks[R]) -> None:
         """Ask nothing yet."""
         self.site, self.checks = site, checks
 
@@ -223,13 +223,13 @@ class Pulls(ABC, Generic[R]):
         return self.site.write(lambda: add_comment(self.reader, number, body, marker, on_pull=True))
 
 
-def find_pull(reader: Reader, branch: str, state: str = "all") -> PullRequest | None:
+def find_pull(reader: RestReader, branch: str, state: str = "all") -> PullRequest | None:
     """The newest pull request of a branch of this repository."""
     found = [one for one in reader.pulls_of(branch, state) if name_branch(one) == branch]
     return make_pull(max(found, key=lambda one: one.number)) if found else None
 
 
-def open_pull(reader: Reader, branch: str, base: str, title: str, body: str) -> PullRequest:
+def open_pull(reader: RestReader, branch: str, base: str, title: str, body: str) -> PullRequest:
     """Offer a branch for merging; the one that is open for it, if there is one.
 
     Raises:
@@ -257,7 +257,9 @@ def open_pull(reader: Reader, branch: str, base: str, title: str, body: str) -> 
     raise NotFoundError(f"the pull request of '{branch}' is gone again: look at the forge")
 
 
-def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedError) -> PullRequest:
+def _explain_unopened(
+    reader: RestReader, branch: str, base: str, error: RefusedError
+) -> PullRequest:
     if error.status in DUPLICATE:
         if known := find_pull(reader, branch, "open"):  # another process was faster
             return known
@@ -265,13 +267,13 @@ def _explain_unopened(reader: Reader, branch: str, base: str, error: RefusedErro
     raise error
 
 
-def refuse_nothing(reader: Reader, branch: str, base: str) -> None:
+def refuse_nothing(reader: RestReader, branch: str, base: str) -> None:
     """Raise NothingToMergeError if `branch` has no commits that `base` lacks."""
     if not reader.compare(base, branch, f"comparison of '{branch}'").total_commits:
         raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks")
 
 
-def close_pull(reader: Reader, number: int) -> PullRequest:
+def close_pull(reader: RestReader, number: int) -> PullRequest:
     """Close a pull request unmerged; PullClosedError if it is merged."""
     known = make_pull(reader.pull_shape(number))
     if known.state is PullState.MERGED:
@@ -282,7 +284,7 @@ def close_pull(reader: Reader, number: int) -> PullRequest:
 
 
 def send_review(
-    reader: Reader, number: int, data: dict[str, object], comments: Iterable[InlineComment]
+    reader: RestReader, number: int, data: dict[str, object], comments: Iterable[InlineComment]
 ) -> Review:
     """Submit a review; `data` is that with its comments as the forge takes it."""
     answer = reader.web.write("POST", f"{reader.at}/pulls/{number}/reviews", COMMENT, data)
@@ -291,13 +293,13 @@ def send_review(
     return made
 
 
-def list_files(reader: Reader, number: int) -> list[File]:
+def list_files(reader: RestReader, number: int) -> list[File]:
     """The files that a pull request changes."""
     reader.pull_shape(number)
     return list(reader.files(number))
 
 
-def list_files_at(reader: Reader, pull: PullRequest, head: str) -> list[str]:
+def list_files_at(reader: RestReader, pull: PullRequest, head: str) -> list[str]:
     """The names of the files that a pull request changes up to the commit `head`."""
     found = reader.compare(pull.base, head, f"commit '{head}'")
     return [file.filename for file in found.files or []]

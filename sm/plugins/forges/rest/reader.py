@@ -36,9 +36,9 @@ from sm.plugins.forges.rest.shapes import (
     RuleParameters,
     User,
 )
-from sm.plugins.forges.rest.status import Part
-from sm.plugins.forges.web.answer import Answer, Page, has_next, read_page
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.status import StatusPart
+from sm.plugins.forges.web.answer import AnswerPage, HttpAnswer, has_next, read_page
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import BadShapeError, MovedAwayError
 from sm.plugins.forges.web.request import Params
 
@@ -64,13 +64,13 @@ WRITERS = ("admin", "write", "owner", "maintain")
 """The words for those who may push."""
 
 
-class Reader:
+class RestReader:
     """One repository, `OWNER/NAME`, as the account of the token sees it.
 
     It has each request that another forge words otherwise; when to send it, is said elsewhere.
     """
 
-    def __init__(self, web: Client, repository: str) -> None:
+    def __init__(self, web: ForgeClient, repository: str) -> None:
         """`repository` is its present name."""
         self.web, self.repository = web, repository
         self.at = f"/repos/{quote(repository, safe='/')}"
@@ -123,7 +123,7 @@ class Reader:
 
     def page(
         self, path: str, shape: type[T], params: Params, purpose: str, number: int = 1
-    ) -> Page[T]:
+    ) -> AnswerPage[T]:
         """Page `number` of a list below the repository.
 
         What cannot be read is noted and passed over, so that it stands in the way of no other.
@@ -132,13 +132,13 @@ class Reader:
         """
         is_apart = shape in self.apart
 
-        def ask(number: int, size: int) -> Page[T]:
+        def ask(number: int, size: int) -> AnswerPage[T]:
             asked = {self.size_key: size, "page": number, **params}
             answer = self.web.get(f"{self.at}{path}", purpose, asked)
             if is_apart:
                 return answer.read_page(shape)
             found = answer.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            return Page(found, len(found), headers=answer.headers)
+            return AnswerPage(found, len(found), headers=answer.headers)
 
         page = read_page(ask, number, self.page_size)
         if page.bad and not is_apart:
@@ -146,7 +146,7 @@ class Reader:
         self.pass_over(page.bad)
         return page
 
-    def has_more(self, page: Page[T], seen: int = 0) -> bool:
+    def has_more(self, page: AnswerPage[T], seen: int = 0) -> bool:
         """Whether there may be another page, with `seen` entries up to this one."""
         return page.size > 0 and (page.headers is None or self.tells_more(page.headers, seen))
 
@@ -363,7 +363,7 @@ class Reader:
 
     # Branches and checks
 
-    def rule_paths(self, branch: str) -> dict[str, Callable[[Answer], BranchRules]]:
+    def rule_paths(self, branch: str) -> dict[str, Callable[[HttpAnswer], BranchRules]]:
         """Return where a branch has its rules, and how to read them: protection, and rulesets."""
         name = quote(branch, safe="/")
         return {
@@ -379,15 +379,15 @@ class Reader:
             return ""
         return found.commit.sha or found.commit.id
 
-    def parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return what every status and check run says of a commit."""
         return [*self.status_parts(head, purpose), *self.run_parts(head, purpose)]
 
-    def status_parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def status_parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return the statuses of a commit as parts."""
         return []
 
-    def run_parts(self, head: str, purpose: str = READ) -> list[Part]:
+    def run_parts(self, head: str, purpose: str = READ) -> list[StatusPart]:
         """Return the check runs of a commit as parts."""
         return []
 
@@ -400,7 +400,7 @@ def _read_methods(kind: str, asked: RuleParameters) -> tuple[str, ...]:
     return METHODS if allowed is None else tuple(one for one in METHODS if one in allowed)
 
 
-def _read_protection(answer: Answer) -> BranchRules:
+def _read_protection(answer: HttpAnswer) -> BranchRules:
     """Read the checks that a branch's protection requires; it tells administrators the rest."""
     found = answer.read(Branch).protection
     required = found.required_status_checks if found else None
@@ -410,7 +410,7 @@ def _read_protection(answer: Answer) -> BranchRules:
     return BranchRules(name_checks(list(dict.fromkeys(names))))
 
 
-def _read_rulesets(answer: Answer) -> BranchRules:
+def _read_rulesets(answer: HttpAnswer) -> BranchRules:
     """Read what all rulesets together ask for."""
     found = BranchRules()
     for rule in answer.read_page(Rule).found:

@@ -64,7 +64,7 @@ class IssueShape(Struct, frozen=True):
     issue_dependencies_summary: BlockersShape | None = None
 
 
-class Changed(Struct, frozen=True):
+class ChangedEntry(Struct, frozen=True):
     """The last change of an entry of a list."""
 
     updated_at: str
@@ -203,7 +203,7 @@ class StatusShape(Struct, frozen=True):
     id: Whole = 0
 
 
-class Statuses(Struct, frozen=True):
+class StatusList(Struct, frozen=True):
     """The last status of each context."""
 
     statuses: list[StatusShape] | None = None
@@ -225,7 +225,7 @@ class StepShape(Struct, frozen=True):
     conclusion: str | None = None
 
 
-class Job(Struct, frozen=True):
+class JobShape(Struct, frozen=True):
     """A job of a run. One that no runner has taken up has no step."""
 
     id: Whole
@@ -238,7 +238,7 @@ class Job(Struct, frozen=True):
 class Jobs(Struct, frozen=True):
     """The jobs of a run, as Gitea has them; Forgejo has only the list."""
 
-    jobs: list[Job] = []
+    jobs: list[JobShape] = []
 
 
 class File(Struct, frozen=True):

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.redact import redact
-from sm.plugins.forges.rest.reader import OBSERVE, Reader
-from sm.plugins.forges.rest.state import Known, StateFiles
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.reader import OBSERVE, RestReader
+from sm.plugins.forges.rest.state import KnownRepository, StateFiles
+from sm.plugins.forges.web.client import ForgeClient
 
 
 class RestSettings(Struct, frozen=True):
@@ -45,15 +45,15 @@ class RestSettings(Struct, frozen=True):
         return is_free and issue.state is IssueState.OPEN
 
 
-R = TypeVar("R", bound=Reader, covariant=True)
+R = TypeVar("R", bound=RestReader, covariant=True)
 T = TypeVar("T")
 
 
-class Site(Generic[R]):
+class ForgeSite(Generic[R]):
     """One repository elsewhere."""
 
     def __init__(
-        self, web: Client, settings: RestSettings, make_reader: Callable[[Client, str], R]
+        self, web: ForgeClient, settings: RestSettings, make_reader: Callable[[ForgeClient, str], R]
     ) -> None:
         """Ask nothing yet; `make_reader` gives what reads the repository of a name."""
         self.web, self.settings, self._make_reader = web, settings, make_reader
@@ -74,7 +74,7 @@ class Site(Generic[R]):
         configured = self.settings.repository
         known = self.files.read_known(configured)
         found = self.reader.repository_shape(OBSERVE, known.id if known else 0)
-        self.files.remember(Known(configured, found.id, found.full_name))
+        self.files.remember(KnownRepository(configured, found.id, found.full_name))
         self.web.home = found.id
         if found.full_name.lower() == configured.lower():
             return []

@@ -54,7 +54,7 @@ class ForgeFiles(Folder, frozen=True):
     """Held while a request is entered there."""
 
 
-class Known(Struct, frozen=True):
+class KnownRepository(Struct, frozen=True):
     """The repository that `configured` has meant: its id, which stays, and its present name."""
 
     configured: str
@@ -84,7 +84,7 @@ class StateFiles:
         self._sign = ProjectDir(folder).forge_written if folder else None
         if self._files:
             repair_folder(self._files)
-        self._known: Known | None = None
+        self._known: KnownRepository | None = None
         self._rules: KeptRules | None = None
 
     @property
@@ -110,11 +110,11 @@ class StateFiles:
             with contextlib.suppress(SmError):
                 write_atomic(self.sign, "")
 
-    def read_known(self, configured: str) -> Known | None:
+    def read_known(self, configured: str) -> KnownRepository | None:
         """The repository as it was last seen, if the configuration names the same one."""
         found = self._known
         if found is None and self._files:
-            found = read_rebuildable(self._files.repository, Known)
+            found = read_rebuildable(self._files.repository, KnownRepository)
         return found if found and found.configured == configured else None
 
     def present_name(self, configured: str) -> str:
@@ -177,7 +177,7 @@ class StateFiles:
             return ""  # the part that matters most is told all the same
         return str(file)
 
-    def remember(self, known: Known) -> None:
+    def remember(self, known: KnownRepository) -> None:
         """Keep the repository's id and name."""
         if known == self.read_known(known.configured):
             return

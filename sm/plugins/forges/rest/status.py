@@ -91,7 +91,7 @@ NAMED = 5
 """Most parts that are named as failed, or as not begun."""
 
 
-class Part(Struct, frozen=True):
+class StatusPart(Struct, frozen=True):
     """One status or check run: its word in small letters, and since when it has it.
 
     Parts with the same `key` are runs of the same thing: two workflows may have a job of one name.
@@ -117,7 +117,7 @@ class Part(Struct, frozen=True):
 
 
 def combine(
-    parts: Iterable[Part], head: str, *, expected: bool, required: Collection[str] = ()
+    parts: Iterable[StatusPart], head: str, *, expected: bool, required: Collection[str] = ()
 ) -> Check:
     """Combine what the parts say of the commit `head`; without any it is PENDING if `expected`.
 
@@ -131,7 +131,7 @@ def combine(
     return structs.replace(found, missing=missing[:NAMED], optional=tuple(others[:NAMED]))
 
 
-def _combine(parts: list[Part], head: str, *, expected: bool, waits: bool) -> Check:
+def _combine(parts: list[StatusPart], head: str, *, expected: bool, waits: bool) -> Check:
     if not parts:
         return Check(CheckState.PENDING, head) if expected else Check(CheckState.NONE, head)
     states = {part.state for part in parts} | ({CheckState.PENDING} if waits else set())
@@ -148,14 +148,14 @@ def _combine(parts: list[Part], head: str, *, expected: bool, waits: bool) -> Ch
     return Check(state, head, names + more, meant[0].url, at=at)
 
 
-def find_failed(parts: Iterable[Part], required: Collection[str] = ()) -> list[Part]:
+def find_failed(parts: Iterable[StatusPart], required: Collection[str] = ()) -> list[StatusPart]:
     """The parts that have failed, or broken where none has failed; of the required ones alone."""
     latest = find_decisive(list(_latest(parts).values()), required)
     failed = [part for part in latest if part.state is CheckState.FAILURE]
     return failed or [part for part in latest if part.state is CheckState.BROKEN]
 
 
-def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
+def find_decisive(parts: list[StatusPart], required: Collection[str]) -> list[StatusPart]:
     """The parts that decide: all, if none is required.
 
     While one of those is missing, so do those that could not begin, or not yet: they may be why.
@@ -171,14 +171,14 @@ def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
     ]
 
 
-def find_missing(parts: Collection[Part], required: Collection[str]) -> tuple[str, ...]:
+def find_missing(parts: Collection[StatusPart], required: Collection[str]) -> tuple[str, ...]:
     """Return the required parts that have not begun."""
     return tuple(name for name in required if not any(matches(part.name, name) for part in parts))
 
 
-def _latest(parts: Iterable[Part]) -> dict[str, Part]:
+def _latest(parts: Iterable[StatusPart]) -> dict[str, StatusPart]:
     """Keep the last part of each key: one that was run again has only its new result."""
-    found: dict[str, Part] = {}
+    found: dict[str, StatusPart] = {}
     for part in sorted(parts, key=lambda part: (part.at, part.id)):
         found[part.key or part.name] = part
     return dict(sorted(found.items()))

@@ -19,8 +19,8 @@ from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
-from sm.plugins.forges.rest.status import UNBEGUN, Part
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.rest.status import UNBEGUN, StatusPart
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import BadAnswerError
 from sm.plugins.forges.web.request import Params
 
@@ -44,7 +44,7 @@ class WorkflowStep(Struct, frozen=True):
     error: str = ""
 
 
-class Workflow(Struct, frozen=True):
+class WoodpeckerWorkflow(Struct, frozen=True):
     """One file of a pipeline, or one combination of its matrix: then others have its name."""
 
     name: str = ""
@@ -60,12 +60,12 @@ class Mistake(Struct, frozen=True):
     is_warning: bool = False
 
 
-class Pipeline(Struct, frozen=True):
+class WoodpeckerPipeline(Struct, frozen=True):
     """The run of all workflows for one push."""
 
     number: int
     errors: list[Mistake] | None = None
-    workflows: list[Workflow] | None = None
+    workflows: list[WoodpeckerWorkflow] | None = None
     status: str = ""
     commit: str = ""
     created: int = 0
@@ -101,7 +101,7 @@ GONE = (403, 404, 410)
 class Woodpecker:
     """The pipelines of one repository."""
 
-    def __init__(self, web: Client, repository: str) -> None:
+    def __init__(self, web: ForgeClient, repository: str) -> None:
         """Ask nothing yet; `repository` is its full name, as on the forge."""
         self._web, self._repository = web, repository
 
@@ -110,23 +110,25 @@ class Woodpecker:
         found = self._get(f"/api/repos/lookup/{self._repository}", Repo)
         return f"/api/repos/{found.id}"
 
-    def find_pipeline(self, part: Part) -> int:
+    def find_pipeline(self, part: StatusPart) -> int:
         """The number of the pipeline that a status is of; 0 if it is of another program."""
         if not part.url.startswith(f"{self._web.base}/"):
             return 0
         found = PIPELINE.search(part.url)
         return int(found[1]) if found else 0
 
-    def list_unbegun(self) -> dict[str, Part]:
+    def list_unbegun(self) -> dict[str, StatusPart]:
         """The last pipelines that could not begin, by their commits.
 
         Their configuration is wrong: they have no workflow, so no status is written for them
         (`updatePipelineWithErr` in `server/pipeline/create.go`; asked of 3.17).
         """
         asked: Params = {"status": ERROR, "perPage": LISTED}
-        found = self._web.get(f"{self._at}/pipelines", PURPOSE, asked).read(list[Pipeline])
+        found = self._web.get(f"{self._at}/pipelines", PURPOSE, asked).read(
+            list[WoodpeckerPipeline]
+        )
         return {
-            one.commit: Part(
+            one.commit: StatusPart(
                 name=NAME,
                 word=UNBEGUN,
                 url=f"{self._web.base}{self._at.removeprefix('/api')}/pipeline/{one.number}",
@@ -137,10 +139,10 @@ class Woodpecker:
             if one.status == ERROR and one.commit and not one.from_fork
         }
 
-    def read_report(self, part: Part) -> Report:
+    def read_report(self, part: StatusPart) -> Report:
         """Report on what failed in the pipeline of a status: the steps by name, with their logs."""
         number = self.find_pipeline(part)
-        pipeline = self._get(f"{self._at}/pipelines/{number}", Pipeline)
+        pipeline = self._get(f"{self._at}/pipelines/{number}", WoodpeckerPipeline)
         flows = _of_part(pipeline.workflows or [], part)
         failed = [step for flow in flows for step in flow.children or () if step.state in FAILED]
         errors = [one.message for one in pipeline.errors or () if not one.is_warning]
@@ -177,7 +179,7 @@ class Woodpecker:
         data = b"\n".join((one.data or b"").rstrip(b"\n") for one in ordered)
         return clean_log(data[-BYTES:] + b"\n")
 
-    def rerun(self, parts: Iterable[Part]) -> bool:
+    def rerun(self, parts: Iterable[StatusPart]) -> bool:
         """Run the pipelines of these statuses again, those that failed; False if there is none.
 
         Raises:
@@ -208,7 +210,7 @@ class Woodpecker:
         return answer.read(shape)
 
 
-def _of_part(flows: Sequence[Workflow], part: Part) -> list[Workflow]:
+def _of_part(flows: Sequence[WoodpeckerWorkflow], part: StatusPart) -> list[WoodpeckerWorkflow]:
     """The workflows that a status is of: it links to one, or its name ends with theirs."""
     found = PIPELINE.search(part.url)
     pid = int(found[2] or 0) if found else 0

@@ -20,7 +20,7 @@ from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError, TooLongE
 T = TypeVar("T")
 
 
-class Said(Struct, frozen=True):
+class RefusalShape(Struct, frozen=True):
     """The words of a forge that refuses something; GitLab says what is wrong of each field."""
 
     message: str | list[object] | dict[str, object] = ""
@@ -29,7 +29,7 @@ class Said(Struct, frozen=True):
     errors: list[dict[str, object] | str] | None = None
 
 
-class Page(Struct, Generic[T], frozen=True):
+class AnswerPage(Struct, Generic[T], frozen=True):
     """The entries of a page of a list that can be read, and how many there are in all.
 
     `bad` has a sentence for each of the others. `headers` are those of the last answer for it,
@@ -47,7 +47,7 @@ def has_next(headers: Mapping[str, str]) -> bool:
     return 'rel="next"' in headers.get("link", "")
 
 
-class Answer(Struct, frozen=True):
+class HttpAnswer(Struct, frozen=True):
     """A forge's answer. The names of `headers` are in small letters."""
 
     status: int
@@ -80,7 +80,7 @@ class Answer(Struct, frozen=True):
             why = one_line(str(error), 200)
             raise kind(f"the answer to {self.what} cannot be read: {why}") from error
 
-    def read_page(self, shape: type[T]) -> Page[T]:
+    def read_page(self, shape: type[T]) -> AnswerPage[T]:
         """The body as a list of `shape`; entries of another shape are passed over.
 
         Raises:
@@ -89,7 +89,7 @@ class Answer(Struct, frozen=True):
         """
         try:
             found = self.read(list[shape])  # type: ignore[valid-type]  # built from an argument
-            return Page(found, len(found), headers=self.headers)
+            return AnswerPage(found, len(found), headers=self.headers)
         except BadShapeError:
             entries, bad = self.read(list[Raw]), list[str]()
         found = []
@@ -98,13 +98,13 @@ class Answer(Struct, frozen=True):
                 found.append(read_part(one, shape, f"of the answer to {self.what}"))
             except BadShapeError as error:
                 bad.append(error.message)
-        return Page(found, len(entries), bad, self.headers)
+        return AnswerPage(found, len(entries), bad, self.headers)
 
     @property
     def said(self) -> str:
         """The forge's words for a refusal, in one line."""
         try:
-            found = decode(self.body, Said)
+            found = decode(self.body, RefusalShape)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ""
         details = [_word(one) for one in (found.errors or [])[:5]]
@@ -175,7 +175,7 @@ SHARE = 10
 """A page that is too long is read in so many smaller ones, and each of those alike."""
 
 
-def read_page(ask: Callable[[int, int], Page[T]], number: int, size: int) -> Page[T]:
+def read_page(ask: Callable[[int, int], AnswerPage[T]], number: int, size: int) -> AnswerPage[T]:
     """Page `number`, counted from 1, of a list with `size` entries a page.
 
     `ask` returns the page with those two. An entry that is too long by itself is passed over.
@@ -184,10 +184,10 @@ def read_page(ask: Callable[[int, int], Page[T]], number: int, size: int) -> Pag
         return ask(number, size)
     except TooLongError as error:
         if size == 1:
-            return Page([], 1, [f"an entry is passed over: {error.message}"])
+            return AnswerPage([], 1, [f"an entry is passed over: {error.message}"])
     few = max(size // SHARE, 1)
     first = (number - 1) * (size // few) + 1
-    parts = list[Page[T]]()
+    parts = list[AnswerPage[T]]()
     for part in range(first, first + size // few):
         parts.append(read_page(ask, part, few))
         if not parts[-1].size:
@@ -195,8 +195,8 @@ def read_page(ask: Callable[[int, int], Page[T]], number: int, size: int) -> Pag
     return _join(parts)
 
 
-def _join(parts: list[Page[T]]) -> Page[T]:
-    return Page(
+def _join(parts: list[AnswerPage[T]]) -> AnswerPage[T]:
+    return AnswerPage(
         [one for part in parts for one in part.found],
         sum(part.size for part in parts),
         [reason for part in parts for reason in part.bad],

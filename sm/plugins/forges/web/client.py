@@ -21,7 +21,7 @@ from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, Unreacha
 from sm.adapters.token import Token, TokenError
 from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.web.answer import HttpAnswer
 from sm.plugins.forges.web.errors import (
     BadAnswerError,
     LimitedError,
@@ -29,9 +29,9 @@ from sm.plugins.forges.web.errors import (
     TokenRefusedError,
     TooLongError,
 )
-from sm.plugins.forges.web.ledger import Book, Count, Ledger
+from sm.plugins.forges.web.ledger import QuotaBook, QuotaLedger, RequestCount
 from sm.plugins.forges.web.limits import find_wait, is_of_bucket, read_limit
-from sm.plugins.forges.web.request import PATIENCE_S, AgainError, Params, Request, repeat
+from sm.plugins.forges.web.request import PATIENCE_S, AgainError, Params, SentRequest, repeat
 
 if TYPE_CHECKING:
     import httpx2
@@ -52,14 +52,14 @@ SSO = re.compile(r"\burl=(https://\S{1,500})")
 (docs.github.com, "Authenticating to the REST API")."""
 
 
-class Client:
+class ForgeClient:
     """A forge at `base`. The token is read at the first request, and again if it was refused."""
 
     def __init__(
         self,
         base: str,
         read_token: Callable[[], Token],
-        ledger: Ledger,
+        ledger: QuotaLedger,
         headers: Mapping[str, str] | None = None,
         scheme: str = "Bearer",
     ) -> None:
@@ -114,7 +114,7 @@ class Client:
         etag: str = "",
         accept: tuple[int, ...] = (),
         media: str = "",
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Ask for `path`. With `etag` the answer may be 304 without a body.
 
         Statuses in `accept` are answers and no errors. `media` is the kind of body that is wanted.
@@ -124,7 +124,7 @@ class Client:
             headers["Accept"] = media
         accept = (*accept, 304) if etag else accept
         return self.send(
-            Request("GET", path, purpose, params or {}, headers=headers, accept=accept)
+            SentRequest("GET", path, purpose, params or {}, headers=headers, accept=accept)
         )
 
     def download(self, path: str, purpose: str, limit: int) -> bytes:
@@ -132,7 +132,7 @@ class Client:
 
         The token goes to the forge alone.
         """
-        answer = self.send(Request("GET", path, purpose, accept=MOVED, limit=-limit))
+        answer = self.send(SentRequest("GET", path, purpose, accept=MOVED, limit=-limit))
         if answer.status not in MOVED:
             return answer.body
         where = urljoin(f"{self.base}{path}", answer.headers.get("location", ""))
@@ -156,7 +156,7 @@ class Client:
 
     def _try_elsewhere(
         self, url: str, path: str, limit: int, accept: Collection[int] = ()
-    ) -> Answer:
+    ) -> HttpAnswer:
         import httpx2
 
         from sm.plugins.forges.web import transport
@@ -172,7 +172,7 @@ class Client:
             raise BadAnswerError(f"no address for {path}: {_describe(error)}") from None
         if status != 200 and status not in accept:
             raise AgainError(UnreachableError(f"GET {path} leads to an answer of {status}"))
-        return Answer(status, headers, body, path)
+        return HttpAnswer(status, headers, body, path)
 
     # Writing
 
@@ -185,7 +185,7 @@ class Client:
         *,
         accept: tuple[int, ...] = (),
         harmless: bool = False,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Change something; `harmless` says of a POST that it may be done twice.
 
         Raises:
@@ -193,12 +193,12 @@ class Client:
 
         """
         return self.send(
-            Request(method, path, purpose, body=body, accept=accept, harmless=harmless)
+            SentRequest(method, path, purpose, body=body, accept=accept, harmless=harmless)
         )
 
     def make(
         self, path: str, purpose: str, body: object, landed: Callable[[], bool]
-    ) -> Answer | None:
+    ) -> HttpAnswer | None:
         """Make something by a POST. None if its answer was lost, and `landed` has found its trace.
 
         Raises:
@@ -206,7 +206,7 @@ class Client:
 
         """
         try:
-            return self.send(Request("POST", path, purpose, body=body))
+            return self.send(SentRequest("POST", path, purpose, body=body))
         except UnknownOutcomeError:
             if landed():
                 return None
@@ -214,7 +214,7 @@ class Client:
 
     # Sending
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: SentRequest) -> HttpAnswer:
         """Send a request, again where that is allowed; return the answer.
 
         Raises:
@@ -231,7 +231,7 @@ class Client:
             raise self._limited(book.blocked_until)
         return repeat(lambda: self._try(request))
 
-    def is_limited_by(self, book: Book) -> bool:
+    def is_limited_by(self, book: QuotaBook) -> bool:
         """Whether the limits in the ledger are those of our token, and not of one before it.
 
         Without a token they are taken for ours: nothing could be sent anyway.
@@ -245,7 +245,7 @@ class Client:
         at = time.strftime("%H:%M:%S", time.localtime(until))
         return LimitedError(f"'{self.base}' takes no more requests until {at}", until)
 
-    def _try(self, request: Request) -> Answer:
+    def _try(self, request: SentRequest) -> HttpAnswer:
         answer = self._follow(request)
         if answer.status in TRANSIENT:
             raise self._lost(request, f"it answers {answer.status} {answer.said}".rstrip())
@@ -254,7 +254,7 @@ class Client:
             return answer
         raise self._refusal(request, answer)
 
-    def _follow(self, request: Request) -> Answer:
+    def _follow(self, request: SentRequest) -> HttpAnswer:
         """The answer; a repository that was renamed is asked for where it is now."""
         url = request.path if "://" in request.path else f"{self.base}{request.path}"
         for _ in range(REDIRECTS):
@@ -267,7 +267,7 @@ class Client:
             self._refuse_elsewhere(request, url)
         raise BadAnswerError(f"{request.what} leads round in a circle")
 
-    def _refuse_elsewhere(self, request: Request, url: str) -> None:
+    def _refuse_elsewhere(self, request: SentRequest, url: str) -> None:
         """A repository may have another name by now; what is in it is still the same.
 
         Raises:
@@ -283,7 +283,7 @@ class Client:
         said = f"it was moved to '{one_line(url, 200)}'"
         raise MovedAwayError(f"{request.what} is refused: {said}", 410, said)
 
-    def _exchange(self, request: Request, url: str) -> Answer:
+    def _exchange(self, request: SentRequest, url: str) -> HttpAnswer:
         import httpx2
 
         from sm.plugins.forges.web import transport
@@ -302,7 +302,7 @@ class Client:
             ):
                 now.head_left = None
                 names = {name.lower(): value for name, value in found.headers.items()}
-                answer = Answer(found.status_code, names, b"", request.what)
+                answer = HttpAnswer(found.status_code, names, b"", request.what)
                 body = _read_bounded(found, request.limit, request.what)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             self._enter(request, None)
@@ -318,11 +318,11 @@ class Client:
         self._enter(request, answer)
         return structs.replace(answer, body=body)
 
-    def _enter(self, request: Request, answer: Answer | None) -> None:
+    def _enter(self, request: SentRequest, answer: HttpAnswer | None) -> None:
         """Enter the request into the ledger: a 304 costs nothing, and neither does no answer."""
         status = answer.status if answer else 0
         limit = read_limit(answer.headers, time.time()) if answer else None
-        count = Count(
+        count = RequestCount(
             requests=1,
             unchanged=int(status == 304),
             failed=int(not answer or status >= 400),
@@ -332,7 +332,7 @@ class Client:
 
     # Failures
 
-    def _lost(self, request: Request, why: str) -> AgainError:
+    def _lost(self, request: SentRequest, why: str) -> AgainError:
         """No answer, or an error of the forge's own: the request may have been carried out."""
         if request.may_repeat:
             return AgainError(UnreachableError(self._clean(f"{request.what} has failed: {why}")))
@@ -343,7 +343,7 @@ class Client:
         why = _describe(error)
         return UnreachableError(self._clean(f"cannot reach '{self.base}' for {what}: {why}"))
 
-    def _refuse_limited(self, answer: Answer) -> None:
+    def _refuse_limited(self, answer: HttpAnswer) -> None:
         """Raise AgainError if no more requests are taken for a while."""
         if answer.status < 400:
             return
@@ -355,7 +355,7 @@ class Client:
             self.ledger.block(limited.until)
         raise AgainError(limited, wait_s)
 
-    def _refusal(self, request: Request, answer: Answer) -> Exception:
+    def _refusal(self, request: SentRequest, answer: HttpAnswer) -> Exception:
         said = self._clean(answer.said)
         if answer.status == 401:
             self._token = None  # it may have been replaced where it comes from

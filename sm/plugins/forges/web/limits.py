@@ -27,7 +27,7 @@ COST = 4
 """Requests that an observation may take when much has changed."""
 
 
-class Limit(Struct, frozen=True):
+class RateLimit(Struct, frozen=True):
     """Requests of a kind (`bucket`) that are left until `resets_at`, of `limit` in a period."""
 
     bucket: str
@@ -36,7 +36,7 @@ class Limit(Struct, frozen=True):
     resets_at: float
 
 
-def read_limit(headers: Mapping[str, str], now: float) -> Limit | None:
+def read_limit(headers: Mapping[str, str], now: float) -> RateLimit | None:
     """The limit that an answer tells of, in the caller's time; None if it tells of none."""
     most, left = (_number(headers, name) for name in ("limit", "remaining"))
     reset = _number(headers, "reset")
@@ -44,7 +44,7 @@ def read_limit(headers: Mapping[str, str], now: float) -> Limit | None:
         return None
     bucket = headers.get("x-ratelimit-resource", CORE)[:40]
     resets_at = now + _bounded(reset - _date(headers, now))
-    return Limit(bucket, most, left, resets_at)
+    return RateLimit(bucket, most, left, resets_at)
 
 
 def find_wait(status: int, headers: Mapping[str, str], said: str, now: float) -> float | None:
@@ -73,7 +73,7 @@ def is_of_bucket(headers: Mapping[str, str], now: float) -> bool:
 
 
 def find_pause(
-    limits: Iterable[Limit], reserve: int, blocked_until: float, now: float, sharers: int = 1
+    limits: Iterable[RateLimit], reserve: int, blocked_until: float, now: float, sharers: int = 1
 ) -> float:
     """Seconds that two observations must be apart; 0 if the configured interval will do.
 
@@ -84,7 +84,7 @@ def find_pause(
     return max([blocked, *(_pause(limit, reserve, now, sharers) for limit in limits)])
 
 
-def _pause(limit: Limit, reserve: int, now: float, sharers: int) -> float:
+def _pause(limit: RateLimit, reserve: int, now: float, sharers: int) -> float:
     until_reset = limit.resets_at - now
     if until_reset <= 0 or limit.left > limit.limit * EASY:
         return 0.0

@@ -18,7 +18,7 @@ BODY_LIMIT = 16 * 1024 * 1024
 Params = Mapping[str, str | int]
 
 
-class Request(Struct, frozen=True):
+class SentRequest(Struct, frozen=True):
     """One request. `path` begins at the forge's address, or is a whole URL of the same place."""
 
     method: str

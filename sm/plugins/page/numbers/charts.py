@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sm.plugins.cost.display import format_price, name_sum
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
-from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.page.numbers.data import Shown
 from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
@@ -109,8 +109,8 @@ def list_charts(shown: Shown) -> list[Chart]:
         _draw_days("time", f"Time {of}", _choose_unit(days), days, TIMES),
         _draw_days("merged", f"Merged {of}", Unit.PIECES, days, {"merged": "merged"}),
         _draw_days("effort", f"Restarts, rotations and attempts {of}", Unit.PIECES, days, EFFORT),
-        *_draw_groups(shown, By.ISSUE),
-        *_draw_groups(shown, By.MODEL),
+        *_draw_groups(shown, SumGroup.ISSUE),
+        *_draw_groups(shown, SumGroup.MODEL),
     ]
 
 
@@ -128,12 +128,12 @@ Named = tuple[str, Sum]
 
 def _gather_costs(shown: Shown, labels: Sequence[str], period: Period) -> Iterator[Named]:
     found: dict[str, list[Sum]] = {label: [] for label in labels}
-    for one in shown.costs[By.DAY]:
+    for one in shown.costs[SumGroup.DAY]:
         found.setdefault(name_period(one.name, period), []).append(one)
     yield from ((label, add_up_costs(found[label])) for label in labels)
 
 
-def _draw_groups(shown: Shown, by: By) -> Iterator[Chart]:
+def _draw_groups(shown: Shown, by: SumGroup) -> Iterator[Chart]:
     found = [(name_sum(by, one), one) for one in order_by_cost(shown.costs[by])]
     of = f"by {by}" + (f", {LONGEST} of {len(found)}" if len(found) > LONGEST else "")
     yield _draw_cost(f"cost-{by}", f"Cost {of}", found[:LONGEST], across=True)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.plugins.cost.display import list_notes
-from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
@@ -25,7 +25,7 @@ FRESH_S = 2.0
 """Seconds for which the page and its pictures show the same."""
 KEPT = 16
 """Choices whose numbers are remembered for that."""
-GROUPS = (By.DAY, By.ISSUE, By.MODEL)
+GROUPS = (SumGroup.DAY, SumGroup.ISSUE, SumGroup.MODEL)
 
 
 class Choice(Struct, frozen=True):
@@ -53,7 +53,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     today: str
     days: tuple[DayNumbers, ...]
     total: DayNumbers
-    costs: dict[By, list[Sum]]
+    costs: dict[SumGroup, list[Sum]]
     cost: Sum
     is_whole: bool
     notes: tuple[str, ...]
@@ -93,7 +93,7 @@ class NumbersDesk:
         path, notes = find_ledger(self._looks.machine.settings), list[str]()
         try:
             costs = read_known(path, GROUPS, choice.since, choice.project)
-            spent = [one.name for one in read_known(path, (By.PROJECT,))[By.PROJECT]]
+            spent = [one.name for one in read_known(path, (SumGroup.PROJECT,))[SumGroup.PROJECT]]
         except SmError as error:
             costs, spent = {by: [] for by in GROUPS}, []
             notes.append(f"What it cost cannot be read: {error.message}")
@@ -103,9 +103,9 @@ class NumbersDesk:
         wanted = [one for one in found if choice.project in ("", one.project)]
         now = time.time()
         today = name_day(now)
-        told = (*(one.day for one in wanted), *(one.name for one in costs[By.DAY]))
+        told = (*(one.day for one in wanted), *(one.name for one in costs[SumGroup.DAY]))
         since = choice.since or min(told, default=today)
-        cost = add_up_costs(costs[By.DAY])
+        cost = add_up_costs(costs[SumGroup.DAY])
         began = name_day(self._reader.first_at or now)
         is_whole = not self._reader.is_cut or (self._reader.first_at > 0 and began < since)
         days = _join([one for one in wanted if one.day >= since])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct, to_builtins
 
 from sm.plugins.cost.display import HEADERS, list_cells, list_csv_rows, name_sum
-from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.page.numbers.charts import TURNS, is_priced, order_by_cost, show_price
 from sm.plugins.page.numbers.data import GROUPS, Shown
 from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
@@ -64,8 +64,8 @@ def list_tables(shown: Shown) -> list[Table]:
     ]
 
 
-def _list_costs(by: By, sums: list[Sum]) -> Table:
-    ordered = reversed(sums) if by is By.DAY else order_by_cost(sums)
+def _list_costs(by: SumGroup, sums: list[Sum]) -> Table:
+    ordered = reversed(sums) if by is SumGroup.DAY else order_by_cost(sums)
     rows = [(name_sum(by, one), *list_cells(one)) for one in ordered]
     return _cut(f"Cost and tokens by {by}", f"cost-{by}", (by.capitalize(), *HEADERS), rows)
 
@@ -90,7 +90,7 @@ def list_day_rows(shown: Shown) -> Rows:
         yield (day.day, *(_round(getattr(day, field)) for field in FIELDS))
 
 
-def list_cost_rows(by: By, shown: Shown) -> Rows:
+def list_cost_rows(by: SumGroup, shown: Shown) -> Rows:
     """List costs as `sm cost --csv` does; what has no known price has no price."""
     header, *rows = list_csv_rows(by, shown.costs[by])
     at = header.index("price")
@@ -105,7 +105,7 @@ def _list_files() -> Iterator[tuple[str, Callable[[Shown], Rows]]]:
         yield f"cost-{by}", _make_lister(by)
 
 
-def _make_lister(by: By) -> Callable[[Shown], Rows]:
+def _make_lister(by: SumGroup) -> Callable[[Shown], Rows]:
     return lambda shown: list_cost_rows(by, shown)
 
 

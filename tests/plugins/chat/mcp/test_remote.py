@@ -17,7 +17,7 @@ from mcp import Client
 from sm.__main__ import run
 from sm.plugins.chat.mcp import secret as secrets
 from sm.plugins.chat.mcp.consent import BURST, PAUSE_S, Tries
-from sm.plugins.chat.mcp.grants import Book, Grants
+from sm.plugins.chat.mcp.grants import GrantBook, Grants
 from sm.store.paths import Root
 from tests.conftest import sealed_environment
 from tests.remotes import (
@@ -571,7 +571,7 @@ def test_no_token_is_in_the_file_that_others_cannot_read(
         assert word not in text
     for file in (path, secrets.locate(folder)):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    msgspec.json.decode(text, type=Book)
+    msgspec.json.decode(text, type=GrantBook)
 
 
 # What a person sees and does

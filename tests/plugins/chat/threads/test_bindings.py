@@ -13,33 +13,33 @@ from sm.plugins.chat.threads.bindings import (
     list_waiting,
     mark_handed,
 )
-from sm.plugins.chat.threads.handoffs import Bridge, CompletedError, open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.handoffs import CompletedError, HandoffBridge, open_bridge
+from sm.plugins.chat.threads.records import EntryType, HandoffClient
 
 
 @pytest.fixture
-def handoffs(tmp_path: Path) -> Iterator[Bridge]:
+def handoffs(tmp_path: Path) -> Iterator[HandoffBridge]:
     with open_bridge(tmp_path / "bridge" / "core.db") as opened:
         yield opened
 
 
 @pytest.fixture
-def bound(handoffs: Bridge) -> Binding:
-    ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+def bound(handoffs: HandoffBridge) -> Binding:
+    ident = handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
     return bind(handoffs, ident, "harb", 7)
 
 
-def list_waiting_texts(handoffs: Bridge, ident: str) -> list[str]:
+def list_waiting_texts(handoffs: HandoffBridge, ident: str) -> list[str]:
     binding = find_binding(handoffs, ident)
     assert binding
     return [entry.content for entry in list_waiting(handoffs, binding)]
 
 
 def test_what_the_chat_says_waits_until_it_was_handed_over(
-    handoffs: Bridge, bound: Binding
+    handoffs: HandoffBridge, bound: Binding
 ) -> None:
     for type_ in EntryType:
-        for client in Client:
+        for client in HandoffClient:
             handoffs.add(bound.handoff_id, type_, f"{client} {type_}", client)
     expected = ["c", "chat context", "chat task", "chat decision"]
     assert list_waiting_texts(handoffs, bound.handoff_id) == expected
@@ -50,7 +50,7 @@ def test_what_the_chat_says_waits_until_it_was_handed_over(
 
 
 def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
-    handoffs: Bridge, bound: Binding
+    handoffs: HandoffBridge, bound: Binding
 ) -> None:
     [entry] = list_waiting(handoffs, bound)
     mark_handed(handoffs, bound, entry)
@@ -60,7 +60,7 @@ def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
 
 @pytest.mark.parametrize("place", [("harb", 8), ("hub", 7)])
 def test_bound_to_another_issue_all_of_it_is_handed_over_there(
-    handoffs: Bridge, bound: Binding, place: tuple[str, int]
+    handoffs: HandoffBridge, bound: Binding, place: tuple[str, int]
 ) -> None:
     mark_handed(handoffs, bound, list_waiting(handoffs, bound)[0])
     moved = bind(handoffs, bound.handoff_id, *place)
@@ -70,7 +70,7 @@ def test_bound_to_another_issue_all_of_it_is_handed_over_there(
 
 
 def test_bound_elsewhere_while_it_is_handed_over_all_of_it_is_handed_over_there(
-    handoffs: Bridge, bound: Binding
+    handoffs: HandoffBridge, bound: Binding
 ) -> None:
     [entry] = list_waiting(handoffs, bound)
     bind(handoffs, bound.handoff_id, "harb", 8)
@@ -78,7 +78,7 @@ def test_bound_elsewhere_while_it_is_handed_over_all_of_it_is_handed_over_there(
     assert list_waiting_texts(handoffs, bound.handoff_id) == ["c"]
 
 
-def test_a_closed_one_is_about_no_issue_any_more(handoffs: Bridge, bound: Binding) -> None:
+def test_a_closed_one_is_about_no_issue_any_more(handoffs: HandoffBridge, bound: Binding) -> None:
     assert list_about_issue(handoffs, "harb", 7) == (bound,)
     handoffs.close(bound.handoff_id)
     assert list_about_issue(handoffs, "harb", 7) == ()

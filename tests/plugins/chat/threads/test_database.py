@@ -21,7 +21,7 @@ from sm.config.schema import Config
 from sm.plugins.chat.checks import check_database
 from sm.plugins.chat.threads.database import APPLICATION, LAYOUT, MIGRATIONS
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType, Status
+from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffStatus
 from sm.store import sqlite
 from sm.store.sqlite import check_shared, open_shared
 from tests.chance import dice
@@ -72,12 +72,12 @@ def path(tmp_path: Path) -> Path:
 
 def one_handoff(path: Path) -> str:
     with open_bridge(path) as handoffs:
-        return handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        return handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
 
 
 def read(path: Path, ident: str) -> list[str]:
     with open_bridge(path) as handoffs:
-        return [entry.content for entry in handoffs.get(ident, Client.CODE).entries]
+        return [entry.content for entry in handoffs.get(ident, HandoffClient.CODE).entries]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -142,7 +142,7 @@ def test_one_of_the_first_version_is_brought_up_to_date(path: Path, plain: Plain
     connection.close()
     path.chmod(0o600)
     with open_bridge(path) as handoffs:
-        handoffs.add(ident, EntryType.DONE, "now", Client.CODE, key="k")
+        handoffs.add(ident, EntryType.DONE, "now", HandoffClient.CODE, key="k")
         assert [entry.content for entry in handoffs.entries(ident)] == ["from before", "now"]
 
 
@@ -197,12 +197,12 @@ def test_one_with_the_document_s_own_tables_is_taken_over(
     check_shared(path, LAYOUT)
     assert path.read_bytes() == before
     with open_bridge(path) as handoffs:
-        handoffs.add(OLD, EntryType.DONE, "now", Client.CODE, key="k")
-        thread = handoffs.get(OLD, Client.CHAT)
+        handoffs.add(OLD, EntryType.DONE, "now", HandoffClient.CODE, key="k")
+        thread = handoffs.get(OLD, HandoffClient.CHAT)
     assert [entry.content for entry in thread.entries] == ["from before", "now"]
     assert thread.entries[0].created_at == "2026-01-22T14:30:00.000Z"
     assert thread.handoff.updated_at.endswith("Z")
-    assert (thread.handoff.status, thread.handoff.chat_last_seen) == (Status.ACTIVE, 0)
+    assert (thread.handoff.status, thread.handoff.chat_last_seen) == (HandoffStatus.ACTIVE, 0)
     [copy] = path.parent.glob("core.db.*.backup")
     [told] = check_database(Config(source=path, projects=(), bridge_database=path))
     assert f"as another program had made it: '{copy}'" in told.what
@@ -372,12 +372,12 @@ def test_a_damaged_file_is_named_and_not_overwritten(path: Path, damage: bytes) 
 
 def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     with open_bridge(path) as handoffs:
-        ident = handoffs.create("t", "x" * 50_000, client=Client.CHAT).handoff.id
+        ident = handoffs.create("t", "x" * 50_000, client=HandoffClient.CHAT).handoff.id
     content = bytearray(path.read_bytes())
     content[4096:] = dice(2).randbytes(len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(StateError, match="is damaged"), open_bridge(path) as handoffs:
-        handoffs.get(ident, Client.CODE)
+        handoffs.get(ident, HandoffClient.CODE)
     assert path.read_bytes() == content
 
 
@@ -511,7 +511,7 @@ def test_a_reader_does_not_wait_for_a_writer(path: Path, plain: Plain) -> None:
     other = plain(path)
     other.execute("BEGIN IMMEDIATE")
     with open_bridge(path) as handoffs:
-        assert handoffs.get(ident, Client.CODE).new_entries
+        assert handoffs.get(ident, HandoffClient.CODE).new_entries
     other.execute("ROLLBACK")
 
 

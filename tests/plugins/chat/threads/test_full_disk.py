@@ -16,7 +16,7 @@ from mcp.types import TextContent
 from sm.__main__ import run
 from sm.plugins.chat.mcp.server import Tools, make_server
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.records import HandoffClient
 from sm.sessions import machine as machines
 from sm.sessions.caller import Caller
 from sm.store.paths import Root
@@ -43,7 +43,7 @@ def database(disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def created(database: Path) -> str:
     with open_bridge(database) as handoffs:
-        return handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        return handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
 
 
 def contents(database: Path, ident: str) -> list[str]:
@@ -51,7 +51,7 @@ def contents(database: Path, ident: str) -> list[str]:
     with open_bridge(database) as handoffs:
         [(found,)] = handoffs.connection.execute("PRAGMA integrity_check")
         assert found == "ok"
-        thread = handoffs.get(ident, Client.CHAT)
+        thread = handoffs.get(ident, HandoffClient.CHAT)
     assert thread.handoff.chat_last_seen == thread.entries[-1].seq
     return [entry.content for entry in thread.entries]
 

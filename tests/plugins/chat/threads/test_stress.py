@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client
+from sm.plugins.chat.threads.records import HandoffClient
 from tests.chance import dice
 from tests.helpers import wait_for
 
@@ -75,7 +75,7 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> None:
     path, chance = memory / "core.db", dice(5)
     with open_bridge(path) as handoffs:
-        ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        ident = handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
     doomed = chance.sample(range(WRITERS), KILLED)
     writers = [
         Writer(path, ident, number, sys.maxsize if number in doomed else ENTRIES)
@@ -88,7 +88,7 @@ def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> 
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with open_bridge(path) as handoffs:
-        thread = handoffs.get(ident, Client.CHAT)
+        thread = handoffs.get(ident, HandoffClient.CHAT)
     numbers = [entry.seq for entry in thread.entries]
     assert numbers == sorted(set(numbers))
     found: dict[int, list[int]] = {number: [] for number in range(WRITERS)}
@@ -101,7 +101,7 @@ def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> 
         # Whoever is killed may have written one that it could not tell of any more.
         assert told <= len(mine) <= told + (writer.number in doomed)
         assert writer.number in doomed or told == ENTRIES
-    for client in Client:
+    for client in HandoffClient:
         last = [entry.seq for entry in thread.entries if entry.from_client is client][-1]
         assert thread.handoff.last_seen(client) == last
 
@@ -125,7 +125,7 @@ with ThreadPoolExecutor(12) as threads:
 def test_servers_that_open_it_for_each_call_at_once_lose_nothing(memory: Path) -> None:
     path = memory / "core.db"
     with open_bridge(path) as handoffs:
-        ident = handoffs.create("t", "c", client=Client.CHAT).handoff.id
+        ident = handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
     argv = [sys.executable, "-c", SERVER, str(path), ident]
     servers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [int(seq) for server in servers for seq in server.communicate()[0].split()]

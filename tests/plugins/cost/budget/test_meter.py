@@ -23,7 +23,7 @@ from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.follower import FOLLOWER
 from sm.plugins.cost.ledger import intake, prices, progress
 from sm.plugins.cost.ledger.database import LAYOUT
-from sm.plugins.cost.ledger.entries import Ledger
+from sm.plugins.cost.ledger.entries import CostLedger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import note_pricing
 from sm.sessions import registry
@@ -199,7 +199,7 @@ def test_prices_are_looked_up_once_for_many_requests(
 ) -> None:
     asked = []
 
-    def ask(ledger: Ledger) -> None:
+    def ask(ledger: CostLedger) -> None:
         asked.append(time.monotonic())
         price_pending(ledger)
 

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget.rules import (
+    BudgetLimit,
     Expected,
-    Limit,
     LimitUse,
     ModelUse,
     add_up,
@@ -26,14 +26,14 @@ from sm.plugins.cost.ledger.scopes import Scope
 from tests.acts.commands import read_act
 
 DOLLAR = 10**9
-MONEY = Limit(
+MONEY = BudgetLimit(
     Scope.ISSUE,
     "shop#7",
     Amount(AmountUnit.USD, 10 * DOLLAR),
     words="for this issue",
     act=read_act("sm budget raise shop 7 AMOUNT"),
 )
-TOKENS = Limit(Scope.ISSUE, "shop#7", Amount(AmountUnit.TOKENS, 1000), words="for this issue")
+TOKENS = BudgetLimit(Scope.ISSUE, "shop#7", Amount(AmountUnit.TOKENS, 1000), words="for this issue")
 
 
 @pytest.mark.parametrize(

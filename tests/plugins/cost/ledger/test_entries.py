@@ -18,10 +18,10 @@ from msgspec import structs
 from sm.base.errors import StateError, TemporaryError
 from sm.plugins.cost.ledger import database, intake, progress
 from sm.plugins.cost.ledger.database import COUNTS, GROUPS
-from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, name_day, open_ledger
 from sm.plugins.cost.ledger.prices import name_source, price_pending
 from sm.plugins.cost.ledger.records.record import find_reader
-from sm.plugins.cost.ledger.sums import By, Sum, read_sums
+from sm.plugins.cost.ledger.sums import Sum, SumGroup, read_sums
 from sm.store.sqlite import Layout, check_shared
 from tests.chance import dice
 from tests.disks import fill, small_disk
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
+def ledger(path: Path) -> Iterator[CostLedger]:
     with open_ledger(path) as ledger:
         yield ledger
         check_sums(ledger)
@@ -46,7 +46,7 @@ def transcript(tmp_path: Path) -> Path:
     return tmp_path / "s1.jsonl"
 
 
-def check_sums(ledger: Ledger) -> None:
+def check_sums(ledger: CostLedger) -> None:
     """What is kept of sums is what the entries come to."""
     groups = ", ".join(GROUPS)
     counts = ", ".join(f"sum({count})" for count in COUNTS)
@@ -58,12 +58,12 @@ def check_sums(ledger: Ledger) -> None:
     assert sorted(kept) == sorted(counted)
 
 
-def total(ledger: Ledger) -> Sum:
-    (one,) = read_sums(ledger, By.PROJECT)
+def total(ledger: CostLedger) -> Sum:
+    (one,) = read_sums(ledger, SumGroup.PROJECT)
     return one
 
 
-def test_what_is_read_again_changes_nothing(ledger: Ledger, transcript: Path) -> None:
+def test_what_is_read_again_changes_nothing(ledger: CostLedger, transcript: Path) -> None:
     add_lines(transcript, [write_answer("r1"), write_answer("r1"), write_answer("r2")])
     assert enter(ledger, transcript) == 3
     before = total(ledger)
@@ -74,7 +74,7 @@ def test_what_is_read_again_changes_nothing(ledger: Ledger, transcript: Path) ->
     assert total(ledger) == before
 
 
-def test_of_lines_that_differ_the_largest_counts(ledger: Ledger, transcript: Path) -> None:
+def test_of_lines_that_differ_the_largest_counts(ledger: CostLedger, transcript: Path) -> None:
     lines = [write_answer("r1", output=1, stop=None), write_answer("r1", output=500)]
     enter(ledger, add_lines(transcript, lines))
     enter(ledger, add_lines(transcript, [write_answer("r1", output=3)]))
@@ -83,17 +83,19 @@ def test_of_lines_that_differ_the_largest_counts(ledger: Ledger, transcript: Pat
     assert total(ledger).is_complete
 
 
-def test_a_fork_and_another_session_count_nothing_twice(ledger: Ledger, transcript: Path) -> None:
+def test_a_fork_and_another_session_count_nothing_twice(
+    ledger: CostLedger, transcript: Path
+) -> None:
     enter(ledger, add_lines(transcript, [write_answer("r1")]))
     fork = transcript.with_name("s2.jsonl")
     add_lines(fork, [write_answer("r1", sessionId="s2"), write_answer("r2", sessionId="s2")])
     enter(ledger, fork, structs.replace(OWNER, session="dev-shop-8", issue=8))
-    found = {one.issue: one.requests for one in read_sums(ledger, By.ISSUE)}
+    found = {one.issue: one.requests for one in read_sums(ledger, SumGroup.ISSUE)}
     assert found == {7: 1, 8: 1}
 
 
 def test_what_was_asked_for_before_the_session_is_not_its_own(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     lines = [write_answer("r1", at="2026-11-28T10:00:00Z"), write_answer("r2")]
     owner = structs.replace(OWNER, since=1795863600.0)  # 11:00
@@ -102,7 +104,7 @@ def test_what_was_asked_for_before_the_session_is_not_its_own(
 
 
 def test_a_clock_that_was_set_back_loses_and_hides_nothing(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     """What seems to be of tomorrow is today's, so that a limit of today has it."""
     ledger.note_starts([("s1", 1795863000.0, "startup")])
@@ -113,7 +115,7 @@ def test_a_clock_that_was_set_back_loses_and_hides_nothing(
     owner = structs.replace(OWNER, since=1795863600.0)  # 11:00
     enter(ledger, add_lines(transcript, lines), owner)
     assert total(ledger).requests == 2
-    assert max(one.name for one in read_sums(ledger, By.DAY)) == name_day(time.time())
+    assert max(one.name for one in read_sums(ledger, SumGroup.DAY)) == name_day(time.time())
 
 
 def test_a_ledger_of_before_is_brought_up_to_date(path: Path, transcript: Path) -> None:
@@ -130,7 +132,7 @@ def test_a_ledger_of_before_is_brought_up_to_date(path: Path, transcript: Path) 
 
 
 def test_a_request_under_way_and_one_that_was_never_answered(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     begun = {"type": "api-request", "timestamp": write_answer("")["timestamp"], "id": "b1"}
     enter(ledger, add_lines(transcript, [begun, begun | {"id": "b2"}]))
@@ -144,7 +146,7 @@ def test_a_request_under_way_and_one_that_was_never_answered(
     assert (total(ledger).requests, total(ledger).unknown) == (2, 1)
 
 
-def test_half_a_line_is_left_for_the_next_time(ledger: Ledger, transcript: Path) -> None:
+def test_half_a_line_is_left_for_the_next_time(ledger: CostLedger, transcript: Path) -> None:
     whole = add_lines(transcript, [write_answer("r1")]).read_bytes()
     transcript.write_bytes(whole[:-40])
     assert enter(ledger, transcript) == 0
@@ -153,7 +155,7 @@ def test_half_a_line_is_left_for_the_next_time(ledger: Ledger, transcript: Path)
 
 
 def test_a_transcript_that_is_another_now_is_read_from_its_beginning(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     enter(ledger, add_lines(transcript, [write_answer("r1"), write_answer("r2")]))
     transcript.unlink()
@@ -162,7 +164,7 @@ def test_a_transcript_that_is_another_now_is_read_from_its_beginning(
 
 
 def test_a_line_without_end_takes_no_memory(
-    ledger: Ledger, transcript: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: CostLedger, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "LONGEST", 1000)
     transcript.write_text("x" * 5000 + "\n")
@@ -176,7 +178,7 @@ def test_a_line_without_end_takes_no_memory(
 
 @pytest.mark.parametrize("how", ["shorter", "other"])
 def test_a_record_that_was_cut_leaves_an_unknown(
-    ledger: Ledger, transcript: Path, how: str
+    ledger: CostLedger, transcript: Path, how: str
 ) -> None:
     """What was added and taken away before it was read is lost; what was read stays."""
     enter(ledger, add_lines(transcript, [write_answer("r1"), write_answer("r2")]))
@@ -196,7 +198,7 @@ def test_a_record_that_was_cut_leaves_an_unknown(
 
 @pytest.mark.parametrize("how", ["fifo", "folder", "other"])
 def test_only_plain_files_of_ones_own_are_opened(
-    ledger: Ledger, transcript: Path, how: str, monkeypatch: pytest.MonkeyPatch
+    ledger: CostLedger, transcript: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And none of them is waited for."""
     reader = find_reader("claude")
@@ -216,7 +218,7 @@ def test_only_plain_files_of_ones_own_are_opened(
 
 
 def test_prices_are_kept_with_their_source_and_what_has_none_is_unknown(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     lines = [
         write_answer("r1"),
@@ -269,7 +271,7 @@ def test_two_readers_of_which_some_are_killed(path: Path, transcript: Path) -> N
                 goal = len(ledger.connection.execute("SELECT 1 FROM requests").fetchall())
                 goal = min(goal + chance.randrange(300), 2000)
 
-                def grown(ledger: Ledger = ledger, goal: int = goal) -> bool:
+                def grown(ledger: CostLedger = ledger, goal: int = goal) -> bool:
                     (count,) = ledger.connection.execute("SELECT count(*) FROM requests").fetchone()
                     return int(count) >= goal
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.plugins.cost.ledger.intake import read_all
-from sm.plugins.cost.ledger.sums import By, Sum, add_up, read_sums
+from sm.plugins.cost.ledger.sums import Sum, SumGroup, add_up, read_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
 MODEL = "claude-opus-4-5"
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[CostLedger]:
     with open_ledger(tmp_path / "sm" / "ledger.db") as ledger:
         yield ledger
 
@@ -68,27 +68,29 @@ def account(input_: int, output: int, cached: int, model: str = MODEL) -> dict[s
     }
 
 
-def total(ledger: Ledger) -> Sum:
-    return add_up(read_sums(ledger, By.AGENT))
+def total(ledger: CostLedger) -> Sum:
+    return add_up(read_sums(ledger, SumGroup.AGENT))
 
 
-def counts(ledger: Ledger) -> tuple[int, int, int, int]:
+def counts(ledger: CostLedger) -> tuple[int, int, int, int]:
     """Input, output, cache reads, and how many requests are known no more than to have been."""
     found = total(ledger)
     return found.tokens.input, found.tokens.output, found.tokens.cache_read, found.unknown
 
 
-def start(ledger: Ledger, minute: int, how: str = "startup") -> None:
+def start(ledger: CostLedger, minute: int, how: str = "startup") -> None:
     ledger.note_starts([("s1", NOON + minute * 60 - 1, how)])
 
 
-def test_a_compaction_is_known_once_the_process_has_ended(ledger: Ledger, transcript: Path) -> None:
+def test_a_compaction_is_known_once_the_process_has_ended(
+    ledger: CostLedger, transcript: Path
+) -> None:
     start(ledger, 0)
     enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), answer("r2", 3)]))
     assert counts(ledger) == (20, 40, 60, 1)
     enter(ledger, add_lines(transcript, [account(120, 47, 960)] * 2))
     assert counts(ledger) == (120, 47, 960, 0)
-    by_agent = {one.name: one.tokens.input for one in read_sums(ledger, By.AGENT)}
+    by_agent = {one.name: one.tokens.input for one in read_sums(ledger, SumGroup.AGENT)}
     assert by_agent == {"compaction": 100, "main": 20}
     assert total(ledger).requests == 3
     ledger.connection.execute("DELETE FROM files")  # as if nothing had been noted
@@ -96,7 +98,7 @@ def test_a_compaction_is_known_once_the_process_has_ended(ledger: Ledger, transc
     assert counts(ledger) == (120, 47, 960, 0)
 
 
-def test_a_resumed_conversation_adds_only_what_is_new(ledger: Ledger, transcript: Path) -> None:
+def test_a_resumed_conversation_adds_only_what_is_new(ledger: CostLedger, transcript: Path) -> None:
     start(ledger, 0)
     enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(110, 27, 930)]))
     start(ledger, 3, "resume")
@@ -109,7 +111,9 @@ def test_a_resumed_conversation_adds_only_what_is_new(ledger: Ledger, transcript
     assert rows == [("compaction:u2", 100), ("compaction:u5", 0), ("compaction:u6", 25)]
 
 
-def test_what_a_killed_process_asked_for_is_in_no_account(ledger: Ledger, transcript: Path) -> None:
+def test_what_a_killed_process_asked_for_is_in_no_account(
+    ledger: CostLedger, transcript: Path
+) -> None:
     """Not even its compaction, which stays unknown."""
     start(ledger, 0)
     enter(ledger, add_lines(transcript, [answer("r1", 1), account(10, 20, 30)]))
@@ -121,7 +125,9 @@ def test_what_a_killed_process_asked_for_is_in_no_account(ledger: Ledger, transc
     assert counts(ledger) == (130, 65, 95, 1)
 
 
-def test_a_subagent_that_is_read_later_is_no_compaction(ledger: Ledger, transcript: Path) -> None:
+def test_a_subagent_that_is_read_later_is_no_compaction(
+    ledger: CostLedger, transcript: Path
+) -> None:
     start(ledger, 0)
     enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(120, 45, 65)]))
     assert total(ledger).tokens.input == 120
@@ -132,7 +138,7 @@ def test_a_subagent_that_is_read_later_is_no_compaction(ledger: Ledger, transcri
 
 @pytest.mark.parametrize("how", [None, "resume", "fork"])
 def test_a_context_of_which_the_beginning_is_unknown_stays_as_it_is(
-    ledger: Ledger, transcript: Path, how: str | None
+    ledger: CostLedger, transcript: Path, how: str | None
 ) -> None:
     if how:
         start(ledger, 0, how)
@@ -143,14 +149,16 @@ def test_a_context_of_which_the_beginning_is_unknown_stays_as_it_is(
 
 
 def test_an_account_that_has_less_than_the_entries_is_not_believed(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     start(ledger, 0)
     enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(500, 5, 500)]))
     assert counts(ledger) == (10, 20, 30, 1)
 
 
-def test_a_try_that_failed_has_used_what_the_client_says(ledger: Ledger, transcript: Path) -> None:
+def test_a_try_that_failed_has_used_what_the_client_says(
+    ledger: CostLedger, transcript: Path
+) -> None:
     """Nothing, mostly. A request that was never tried again stays unknown."""
 
     def begin(ident: str, digest: str, minute: int) -> dict[str, Any]:
@@ -176,7 +184,7 @@ def test_a_try_that_failed_has_used_what_the_client_says(ledger: Ledger, transcr
 
 
 def test_what_the_client_guesses_of_a_cut_off_answer_is_no_request(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     start(ledger, 0)
     lines = [answer("r1", 1), answer("r2", 2, stop=None, output=1), account(20, 26, 60)]
@@ -186,20 +194,20 @@ def test_what_the_client_guesses_of_a_cut_off_answer_is_no_request(
 
 
 def test_small_requests_of_the_clients_own_are_counted_by_their_model(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     start(ledger, 0)
     both = account(10, 20, 30, f"{MODEL}-20251101[1m]")
     both["modelUsage"] |= account(7, 8, 0, "claude-haiku-4-5")["modelUsage"]
     enter(ledger, add_lines(transcript, [answer("r1", 1), both]))
     assert counts(ledger) == (17, 28, 30, 0)
-    by_model = {one.name: one.tokens.input for one in read_sums(ledger, By.MODEL)}
+    by_model = {one.name: one.tokens.input for one in read_sums(ledger, SumGroup.MODEL)}
     assert by_model == {MODEL: 10, "claude-haiku-4-5": 7}
-    assert {one.name for one in read_sums(ledger, By.AGENT)} == {"main", "other"}
+    assert {one.name for one in read_sums(ledger, SumGroup.AGENT)} == {"main", "other"}
 
 
 def test_what_was_searched_is_unknown_until_the_client_has_ended(
-    ledger: Ledger, transcript: Path
+    ledger: CostLedger, transcript: Path
 ) -> None:
     """A search with the main model, a question beside it, and a title with a small one."""
     start(ledger, 0)
@@ -225,7 +233,9 @@ def test_what_was_searched_is_unknown_until_the_client_has_ended(
         read_all(ledger, ledger.list_lately_read(0.0))
 
 
-def test_what_a_killed_client_had_searched_stays_unknown(ledger: Ledger, transcript: Path) -> None:
+def test_what_a_killed_client_had_searched_stays_unknown(
+    ledger: CostLedger, transcript: Path
+) -> None:
     start(ledger, 0)
     call = answer("r1", 1)
     call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
@@ -235,7 +245,7 @@ def test_what_a_killed_client_had_searched_stays_unknown(ledger: Ledger, transcr
     assert counts(ledger) == (20, 40, 60, 1)
 
 
-def test_an_answer_that_broke_off_stays_a_lower_bound(ledger: Ledger, transcript: Path) -> None:
+def test_an_answer_that_broke_off_stays_a_lower_bound(ledger: CostLedger, transcript: Path) -> None:
     """Also once the client has ended: what it has of the output is a guess."""
     start(ledger, 0)
     said: dict[str, Any] = {"id": "x", "model": "<synthetic>", "usage": {}}
@@ -256,7 +266,7 @@ def test_an_answer_that_broke_off_stays_a_lower_bound(ledger: Ledger, transcript
         enter(ledger, transcript)
 
 
-def test_the_clients_own_figures_are_kept(ledger: Ledger, transcript: Path) -> None:
+def test_the_clients_own_figures_are_kept(ledger: CostLedger, transcript: Path) -> None:
     lines = [answer("r1", 1), account(10, 20, 30), answer("r2", 2), account(20, 40, 60)]
     enter(ledger, add_lines(transcript, lines))
     [own] = ledger.list_own()

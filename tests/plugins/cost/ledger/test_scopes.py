@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from sm.plugins.cost.ledger import database, scopes
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.scopes import ADDED, CONDITIONS, NAMES, Scope
 from sm.store.sqlite import Connection, Layout, open_shared, transaction
@@ -41,7 +41,7 @@ def check(connection: Connection) -> int:
     return count
 
 
-def fill(ledger: Ledger, folder: Path) -> None:
+def fill(ledger: CostLedger, folder: Path) -> None:
     begun = {"type": "api-request", "timestamp": write_answer("")["timestamp"], "id": "b1"}
     lines = [
         *(begun, write_answer("r1", output=7), write_answer("r2", model="made-up")),

@@ -20,9 +20,9 @@ from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.plugins.cost.ledger import receiver, telemetry
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.plugins.cost.ledger.records.record import AgentKind, Tokens
-from sm.plugins.cost.ledger.sums import By, add_up, read_sums
+from sm.plugins.cost.ledger.sums import SumGroup, add_up, read_sums
 from sm.plugins.cost.ledger.telemetry import ENDPOINT, Address, ensure_receiver
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
@@ -96,7 +96,7 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[CostLedger]:
     with open_ledger(tmp_path / "sm" / "ledger.db") as ledger:
         yield ledger
 
@@ -117,7 +117,7 @@ def test_small_requests_of_the_clients_own_are_told_apart(source: str, agent: Ag
 
 @pytest.mark.parametrize("is_told_first", [True, False])
 def test_a_search_that_was_told_of_is_settled_and_its_fee_counts(
-    ledger: Ledger, tmp_path: Path, is_told_first: bool
+    ledger: CostLedger, tmp_path: Path, is_told_first: bool
 ) -> None:
     """Telemetry has its tokens, the record how often it was searched. Then the client is killed."""
     start(ledger, 0)
@@ -135,19 +135,19 @@ def test_a_search_that_was_told_of_is_settled_and_its_fee_counts(
     if is_told_first:
         hear()
     enter(ledger, add_lines(path, [call]))
-    assert add_up(read_sums(ledger, By.ISSUE)).unknown == (not is_told_first)
+    assert add_up(read_sums(ledger, SumGroup.ISSUE)).unknown == (not is_told_first)
     enter(ledger, add_lines(path, [result]))
     hear()
     ledger.connection.execute("DELETE FROM files")
     enter(ledger, path)
-    sum_ = add_up(read_sums(ledger, By.ISSUE))
+    sum_ = add_up(read_sums(ledger, SumGroup.ISSUE))
     assert (sum_.unknown, sum_.requests) == (0, 2)
     assert (sum_.tokens.input, sum_.tokens.searches) == (110, 2)
 
 
 @pytest.mark.parametrize("is_told_first", [True, False])
 def test_where_it_was_computed_is_told_by_the_record_alone(
-    ledger: Ledger, tmp_path: Path, is_told_first: bool
+    ledger: CostLedger, tmp_path: Path, is_told_first: bool
 ) -> None:
     """So it is known of a search by the requests beside it."""
     start(ledger, 0)
@@ -160,14 +160,14 @@ def test_where_it_was_computed_is_told_by_the_record_alone(
         ledger.enter_told(OWNER, told)
     enter(ledger, add_lines(tmp_path / "s1.jsonl", [call]))
     ledger.enter_told(OWNER, told)
-    assert {one.name for one in read_sums(ledger, By.MODEL)} == {"claude-opus-4-5 [us]"}
-    assert add_up(read_sums(ledger, By.MODEL)).requests == 2
+    assert {one.name for one in read_sums(ledger, SumGroup.MODEL)} == {"claude-opus-4-5 [us]"}
+    assert add_up(read_sums(ledger, SumGroup.MODEL)).requests == 2
 
 
 @pytest.mark.parametrize("is_told_first", [True, False])
 @pytest.mark.parametrize("has_account", [True, False])
 def test_a_compaction_that_was_told_of_is_not_counted_again(
-    ledger: Ledger, tmp_path: Path, is_told_first: bool, has_account: bool
+    ledger: CostLedger, tmp_path: Path, is_told_first: bool, has_account: bool
 ) -> None:
     """Neither by its boundary, nor by the client's own account, in whichever order they come."""
     start(ledger, 0)
@@ -188,7 +188,7 @@ def test_a_compaction_that_was_told_of_is_not_counted_again(
     ledger.connection.execute("DELETE FROM files")
     enter(ledger, tmp_path / "s1.jsonl")
     assert counts(ledger) == (210, 47, 1830, 0)
-    assert add_up(read_sums(ledger, By.AGENT)).requests == 3
+    assert add_up(read_sums(ledger, SumGroup.AGENT)).requests == 3
 
 
 @pytest.fixture

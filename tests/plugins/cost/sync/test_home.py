@@ -19,7 +19,7 @@ from sm.plugins import OURS
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.ledger import nodes
 from sm.plugins.cost.ledger.entries import open_ledger
-from sm.plugins.cost.ledger.sums import By, read_sums
+from sm.plugins.cost.ledger.sums import SumGroup, read_sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sync.home import ask_all
 from sm.plugins.cost.sync.node import answer
@@ -113,7 +113,9 @@ def test_one_that_does_not_answer_keeps_no_other_waiting(
     assert ask_all(project.config, root, 5.0) == 1
     assert time.monotonic() - began < 30.0
     with open_ledger(tmp_path / "home" / "l.db") as ledger:
-        assert [(one.name, one.requests) for one in read_sums(ledger, By.HOST)] == [("box", 1)]
+        assert [(one.name, one.requests) for one in read_sums(ledger, SumGroup.HOST)] == [
+            ("box", 1)
+        ]
     assert [note.partition(": ")[2] for note in nodes.list_unheard(root)] == [
         "host 'cut' does not answer: no route",
         "no answer within 5 s",

@@ -19,7 +19,7 @@ from sm.plugins.cost.budget.overview import list_set
 from sm.plugins.cost.budget.remote_limits import make_limit
 from sm.plugins.cost.budget.rules import (
     OF_SESSION,
-    Limit,
+    BudgetLimit,
     ModelUse,
     RemoteLimit,
     SumSpan,
@@ -54,7 +54,7 @@ def make_told(used: int, heard: int, height: int = 100, **more: object) -> Remot
     )
 
 
-def use(limit: Limit, own: int) -> Stage:
+def use(limit: BudgetLimit, own: int) -> Stage:
     """How far it is used up, with so much in the node's own ledger."""
     rows = [ModelUse(MODEL, 1, tokens=own), *limit.elsewhere]
     return weigh(limit, add_up(rows, limit)).stage

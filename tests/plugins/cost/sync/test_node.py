@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec import ValidationError, json, structs
 
-from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.records.record import MOST
-from sm.plugins.cost.ledger.sums import By, read_sums, read_sums_of_sessions
+from sm.plugins.cost.ledger.sums import SumGroup, read_sums, read_sums_of_sessions
 from sm.plugins.cost.sync import wire
 from sm.plugins.cost.sync.home import hear, read_known
 from sm.plugins.cost.sync.node import account
@@ -27,14 +27,14 @@ HOME, NODE, HOST = "home.db", "node.db", "box"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Ledger]:
+def home(tmp_path: Path) -> Iterator[CostLedger]:
     with open_ledger(tmp_path / HOME) as ledger:
         yield ledger
         check_sums(ledger)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Ledger]:
+def node(tmp_path: Path) -> Iterator[CostLedger]:
     with open_ledger(tmp_path / NODE) as ledger:
         yield ledger
 
@@ -45,19 +45,19 @@ def private(tmp_path: Path) -> None:
 
 
 def spend(
-    node: Ledger, folder: Path, *requests: str, owner: EntryOwner = OWNER, output: int = 20
+    node: CostLedger, folder: Path, *requests: str, owner: EntryOwner = OWNER, output: int = 20
 ) -> None:
     path = folder / f"{owner.session}.jsonl"
     enter(node, add_lines(path, [write_answer(one, output) for one in requests]), owner)
 
 
-def ask(home: Ledger, host: str = HOST) -> Inquiry:
+def ask(home: CostLedger, host: str = HOST) -> Inquiry:
     known = read_known(home, host)
     after = {name: known.after.get(name, 0) for name in ("", "shop")}
     return Inquiry(home="h", ledger=known.ledger, after=after)
 
 
-def exchange(home: Ledger, node: Ledger, host: str = HOST) -> int:
+def exchange(home: CostLedger, node: CostLedger, host: str = HOST) -> int:
     """Ask until there is no more; every word goes through the bytes that are sent."""
     count = 0
     while True:
@@ -68,41 +68,41 @@ def exchange(home: Ledger, node: Ledger, host: str = HOST) -> int:
             return count
 
 
-def sums(ledger: Ledger) -> list[object]:
+def sums(ledger: CostLedger) -> list[object]:
     return [
         structs.replace(one, by_client=None)
-        for by in (By.ISSUE, By.MODEL, By.PROJECT, By.AGENT, By.DAY)
+        for by in (SumGroup.ISSUE, SumGroup.MODEL, SumGroup.PROJECT, SumGroup.AGENT, SumGroup.DAY)
         for one in read_sums(ledger, by)
     ]
 
 
 def test_home_has_what_the_node_has_and_says_where(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1", "r2")
     spend(node, tmp_path, "r3", owner=EntryOwner("s-00000001", client="claude"))
     spend(node, tmp_path, "r4", owner=structs.replace(OWNER, project="other", session="o"))
     price_pending(node)
     assert exchange(home, node) == 3, "another project is nobody's business here"
-    assert [(one.name, one.requests) for one in read_sums(home, By.HOST)] == [("box", 3)]
-    assert [(one.name, one.requests) for one in read_sums(home, By.PROJECT)] == [
+    assert [(one.name, one.requests) for one in read_sums(home, SumGroup.HOST)] == [("box", 3)]
+    assert [(one.name, one.requests) for one in read_sums(home, SumGroup.PROJECT)] == [
         ("", 1),
         ("shop", 2),
     ]
-    of_node = next(one for one in read_sums(node, By.ISSUE) if one.name == "shop")
-    assert next(one for one in read_sums(home, By.ISSUE) if one.name == "shop") == of_node
+    of_node = next(one for one in read_sums(node, SumGroup.ISSUE) if one.name == "shop")
+    assert next(one for one in read_sums(home, SumGroup.ISSUE) if one.name == "shop") == of_node
     assert of_node.price > 0
     assert exchange(home, node) == 0, "nothing has changed since"
 
 
 def test_what_changes_later_or_goes_again_does_so_at_home(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1")
     begun = {"type": "api-request", "timestamp": write_answer("")["timestamp"], "id": "b1"}
     enter(node, add_lines(tmp_path / f"{OWNER.session}.jsonl", [begun]))
     exchange(home, node)
-    assert [one.unknown for one in read_sums(home, By.ISSUE)] == [1]
+    assert [one.unknown for one in read_sums(home, SumGroup.ISSUE)] == [1]
     settled = write_answer("r2", requestRef="b1")
     enter(node, add_lines(tmp_path / f"{OWNER.session}.jsonl", [settled, write_answer("r1", 99)]))
     price_pending(node)
@@ -111,7 +111,7 @@ def test_what_changes_later_or_goes_again_does_so_at_home(
 
 
 def test_an_answer_that_comes_twice_or_late_counts_once(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1")
     asked = ask(home)
@@ -126,7 +126,7 @@ def test_an_answer_that_comes_twice_or_late_counts_once(
 
 
 def test_a_kill_before_it_is_entered_loses_and_doubles_nothing(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1", "r2")
     child = os.fork()
@@ -136,14 +136,14 @@ def test_a_kill_before_it_is_entered_loses_and_doubles_nothing(
             exchange(ours, theirs)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert read_sums(home, By.HOST) == []
+    assert read_sums(home, SumGroup.HOST) == []
     spend(node, tmp_path, "r3")
     assert exchange(home, node) == 3
     assert sums(home) == sums(node)
 
 
 def test_much_comes_in_pieces(
-    home: Ledger, node: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: CostLedger, node: CostLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sm.plugins.cost.sync.node.ROOM", 2_000)
     spend(node, tmp_path, *(f"r{number}" for number in range(50)))
@@ -156,7 +156,7 @@ def test_much_comes_in_pieces(
 
 
 def test_a_ledger_that_is_made_anew_or_copied_counts_nothing_twice(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1", "r2")
     with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
@@ -173,12 +173,12 @@ def test_a_ledger_that_is_made_anew_or_copied_counts_nothing_twice(
         enter(anew, tmp_path / f"{OWNER.session}.jsonl")  # all of it is read again
         exchange(home, anew)
         exchange(home, anew, "oak")  # and by another name
-    assert [one.requests for one in read_sums(home, By.ISSUE)] == [4]
-    assert [one.name for one in read_sums(home, By.HOST)] == [HOST]
+    assert [one.requests for one in read_sums(home, SumGroup.ISSUE)] == [4]
+    assert [one.name for one in read_sums(home, SumGroup.HOST)] == [HOST]
 
 
 def test_another_ledger_is_heard_from_its_beginning(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     with open_ledger(tmp_path / "other.db") as other:
         spend(other, tmp_path, "r1")
@@ -186,11 +186,11 @@ def test_another_ledger_is_heard_from_its_beginning(
         spend(node, tmp_path, "r2", owner=structs.replace(OWNER, session="late"))
         exchange(home, node)
         assert exchange(home, other) == 1
-    assert [one.requests for one in read_sums(home, By.ISSUE)] == [2]
+    assert [one.requests for one in read_sums(home, SumGroup.ISSUE)] == [2]
 
 
 def test_a_node_can_change_nothing_that_it_was_not_heard_of_first(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(home, tmp_path, "r1")
     mine = sums(home)
@@ -205,7 +205,7 @@ def test_a_node_can_change_nothing_that_it_was_not_heard_of_first(
 
 
 def test_no_sum_of_what_a_node_may_make_up_overflows(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1")
     said = account(node, ask(home))
@@ -218,7 +218,7 @@ def test_no_sum_of_what_a_node_may_make_up_overflows(
         json.encode(structs.replace(said, changes={"shop": made_up})), type=LedgerReport
     )
     hear(home, HOST, ask(home), said)
-    [found] = read_sums(home, By.ISSUE)
+    [found] = read_sums(home, SumGroup.ISSUE)
     assert found.requests == 1000
     assert 1000 * 10**12 * 9000 < 1 << 63, "nine million of them"
     for column, value in (("price", 10**12 + 1), ("input", MOST + 1)):
@@ -228,7 +228,7 @@ def test_no_sum_of_what_a_node_may_make_up_overflows(
 
 
 def test_a_session_there_is_none_here_of_the_same_name(
-    home: Ledger, node: Ledger, tmp_path: Path
+    home: CostLedger, node: CostLedger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1", owner=EntryOwner("s-00000001", client="claude"))
     exchange(home, node)
@@ -238,6 +238,6 @@ def test_a_session_there_is_none_here_of_the_same_name(
     assert ("day",) in used
 
 
-def test_without_anybody_who_asks_no_change_is_noted(node: Ledger, tmp_path: Path) -> None:
+def test_without_anybody_who_asks_no_change_is_noted(node: CostLedger, tmp_path: Path) -> None:
     spend(node, tmp_path, "r1")
     assert node.connection.execute("SELECT * FROM changes").fetchall() == []

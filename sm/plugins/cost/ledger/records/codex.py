@@ -80,7 +80,7 @@ class _Info(Struct):
     last_token_usage: _Usage | None = None
 
 
-class _Payload(Struct):
+class _RolloutPayload(Struct):
     type: str | None = ""
     id: str | None = ""
     model: str | None = ""
@@ -100,17 +100,17 @@ class _Payload(Struct):
     info: _Info | None = None
 
 
-class _Line(Struct):
+class _RolloutLine(Struct):
     type: str = ""
     timestamp: str = ""
-    payload: _Payload | None = None
+    payload: _RolloutPayload | None = None
 
 
 class _Spawned(Struct):
     agent_id: str
 
 
-_lines = find_decoder(_Line)
+_lines = find_decoder(_RolloutLine)
 _spawned = find_decoder(_Spawned)
 
 
@@ -131,7 +131,7 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
     return step(before, found.payload, at) if step else (before, ())
 
 
-def _begin(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _begin(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """The first line names the thread; a fork of old repeats that of its parent."""
     if before.thread or not payload.id:
         return before, ()
@@ -162,7 +162,7 @@ def _begin(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]
     return now, (title,)
 
 
-def _is_subagent(payload: _Payload) -> bool:
+def _is_subagent(payload: _RolloutPayload) -> bool:
     return isinstance(payload.source, dict) and "subagent" in payload.source
 
 
@@ -171,11 +171,11 @@ def _read_version(version: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _choose_model(before: Before, payload: _Payload, _at: float) -> tuple[Before, Found]:
+def _choose_model(before: Before, payload: _RolloutPayload, _at: float) -> tuple[Before, Found]:
     return structs.replace(before, model=payload.model or before.model), ()
 
 
-def _begin_turn(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _begin_turn(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """A turn that never ends has had a request of which no line tells."""
     if not payload.turn_id:
         return before, ()
@@ -184,13 +184,13 @@ def _begin_turn(before: Before, payload: _Payload, at: float) -> tuple[Before, F
     return now, (begun,)
 
 
-def _end_turn(before: Before, payload: _Payload, _at: float) -> tuple[Before, Found]:
+def _end_turn(before: Before, payload: _RolloutPayload, _at: float) -> tuple[Before, Found]:
     """All requests of a whole turn have lines of their own, or were found to have broken off."""
     settled = (Settled(f"begun:{payload.turn_id}"),) if payload.turn_id else ()
     return structs.replace(before, turn=""), settled
 
 
-def _count_response(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _count_response(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     if payload.usage is None or not payload.response_id:
         return before, ()
     entry = _make_entry(before, payload.response_id, at, _split(payload.usage))
@@ -198,7 +198,7 @@ def _count_response(before: Before, payload: _Payload, at: float) -> tuple[Befor
     return now, (entry,)
 
 
-def _count_totals(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _count_totals(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """The totals come after each try: if no request has had its line, it broke off."""
     if not before.has_records:
         return _count_difference(before, payload, at)
@@ -209,7 +209,7 @@ def _count_totals(before: Before, payload: _Payload, at: float) -> tuple[Before,
     return now, (_make_unknown(before, now.broken, at, before.agent),)
 
 
-def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _count_difference(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """Count what the running totals have grown by. The totals themselves are the key.
 
     Those that a fork has from its parent are the parent's.
@@ -235,7 +235,7 @@ def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Bef
     return now, (entry,)
 
 
-def _compact(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _compact(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """The answer before was that of the compaction; earlier versions count none.
 
     The totals are written once more before that answer, and once more behind this line.
@@ -249,7 +249,7 @@ def _compact(before: Before, payload: _Payload, at: float) -> tuple[Before, Foun
     return now, (*settled, _make_unknown(before, key, at, AgentKind.COMPACTION))
 
 
-def _call_tool(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _call_tool(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """A subagent is a thread of its own, of which nothing is known yet."""
     if payload.name != "spawn_agent" or not payload.call_id:
         return before, ()
@@ -258,7 +258,7 @@ def _call_tool(before: Before, payload: _Payload, at: float) -> tuple[Before, Fo
     return now, (_make_unknown(before, key, at, AgentKind.SUBAGENT),)
 
 
-def _answer_call(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+def _answer_call(before: Before, payload: _RolloutPayload, at: float) -> tuple[Before, Found]:
     """Now its id is known, or that there is none; its own requests settle the rest."""
     call = payload.call_id or ""
     if call not in before.spawning:

@@ -15,24 +15,24 @@ from sm.plugins.forges.github.graphql import queries
 from sm.plugins.forges.github.graphql.shapes import (
     CommitNode,
     Cost,
-    Fault,
+    GraphqlAnswer,
+    GraphqlFault,
     IssueNode,
     Nodes,
-    Outcome,
     PullNode,
-    Result,
+    QueryAnswer,
     Viewed,
 )
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.web.answer import Answer, read_part
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.answer import HttpAnswer, read_part
+from sm.plugins.forges.web.client import ForgeClient
 from sm.plugins.forges.web.errors import BadShapeError, LimitedError
-from sm.plugins.forges.web.ledger import Count
-from sm.plugins.forges.web.limits import SECONDARY_S, Limit, find_wait, read_limit
-from sm.plugins.forges.web.request import Request
+from sm.plugins.forges.web.ledger import RequestCount
+from sm.plugins.forges.web.limits import SECONDARY_S, RateLimit, find_wait, read_limit
+from sm.plugins.forges.web.request import SentRequest
 
 T = TypeVar("T")
-Out = TypeVar("Out", bound=Outcome)
+Out = TypeVar("Out", bound=GraphqlAnswer)
 
 BUCKET = "graphql"
 NO_FIELD = "doesn't exist on type"
@@ -59,7 +59,7 @@ class NoGraphqlError(SmError):
         )
 
 
-class Found(Struct, frozen=True):
+class AliasedAnswers(Struct, frozen=True):
     """Answers under each alias that is there, still to be read.
 
     `forbidden` are the aliases of pull requests of which the token may not see all checks, `late`
@@ -79,20 +79,22 @@ def find_graphql(base: str) -> str:
 class Graphql:
     """GraphQL for one repository, `OWNER/NAME`."""
 
-    def __init__(self, web: Client, repository: str) -> None:
+    def __init__(self, web: ForgeClient, repository: str) -> None:
         """Ask nothing yet."""
         self._web, self._repository = web, repository
         self.passed_over: list[str] = []
         """Things that could not be read, and why."""
 
-    def ask(self, text: str, cursors: Mapping[str, str] = {}, *, partly: bool = False) -> Found:
+    def ask(
+        self, text: str, cursors: Mapping[str, str] = {}, *, partly: bool = False
+    ) -> AliasedAnswers:
         """Return what a query has found; with `partly` also if one thing was not found out in time.
 
         Raises:
             QueryError: it has found nothing, or not all in time.
 
         """
-        found = self.send(text, Result, {**self._name, **cursors})
+        found = self.send(text, QueryAnswer, {**self._name, **cursors})
         data = found.data
         self._enter(data.rate_limit if data else None)
         if data is None or data.repository is None:
@@ -102,12 +104,12 @@ class Graphql:
         troubles = [fault for fault in found.faults if fault.type != NOT_FOUND]
         lost = nulls - set(_list_words([one for one in found.faults if one not in troubles], nulls))
         if not troubles or (not lost and all(one.type == FORBIDDEN for one in troubles)):
-            return Found(there, frozenset(_list_aliases(troubles)))
+            return AliasedAnswers(there, frozenset(_list_aliases(troubles)))
         late = _list_words(troubles, lost)  # what is null is there, and was not found out in time
         is_all = not there and len(data.repository) > 1
         if not partly or is_all or not late or lost != set(late):
             raise self._query_error(troubles)
-        return Found(there, frozenset(_list_aliases(troubles)) - lost, late)
+        return AliasedAnswers(there, frozenset(_list_aliases(troubles)) - lost, late)
 
     def ask_issues(self, text: str, **cursors: str) -> list[IssueNode]:
         """The issues or pull requests with comments; what cannot be read is passed over."""
@@ -162,7 +164,7 @@ class Graphql:
             raise self._query_error(found.faults)
         return found.data.viewer.login
 
-    def _query_error(self, errors: Sequence[Fault]) -> QueryError | NoGraphqlError:
+    def _query_error(self, errors: Sequence[GraphqlFault]) -> QueryError | NoGraphqlError:
         said = one_line((errors[0].message or "") if errors else "it has no answer", 200)
         if NO_FIELD in said:
             return NoGraphqlError(self._web.base, said)
@@ -185,7 +187,7 @@ class Graphql:
         body = {"query": text, "variables": variables}
         where = find_graphql(self._web.base)
         asks = not text.startswith("mutation")
-        request = Request("POST", where, OBSERVE, body=body, harmless=True, asks=asks)
+        request = SentRequest("POST", where, OBSERVE, body=body, harmless=True, asks=asks)
         try:
             answer = self._web.send(request)
         except RefusedError as error:
@@ -205,7 +207,7 @@ class Graphql:
             at = time.strftime("%H:%M:%S", time.localtime(limit.resets_at))
             raise LimitedError(f"GraphQL takes no more queries until {at}", limit.resets_at)
 
-    def _limited(self, answer: Answer, fault: Fault) -> LimitedError:
+    def _limited(self, answer: HttpAnswer, fault: GraphqlFault) -> LimitedError:
         """The limit, kept so that every process spares GraphQL until its end."""
         now = time.time()
         told = read_limit(answer.headers, now)
@@ -213,8 +215,8 @@ class Graphql:
         until = now + (wait_s or SECONDARY_S)
         if told and "retry-after" not in answer.headers:
             until = max(until, told.resets_at)
-        kept = Limit(BUCKET, told.limit if told else 0, 0, until)
-        self._web.ledger.count(OBSERVE, Count(), kept, self._web.token.fingerprint)
+        kept = RateLimit(BUCKET, told.limit if told else 0, 0, until)
+        self._web.ledger.count(OBSERVE, RequestCount(), kept, self._web.token.fingerprint)
         said = one_line(fault.message or "", 200)
         if SECONDARY in said.lower():
             self._web.ledger.block(until)  # it is counted over both interfaces
@@ -223,11 +225,11 @@ class Graphql:
     def _enter(self, cost: Cost | None) -> None:
         """Enter what the query has cost beyond the one point of each request."""
         if cost and cost.cost > 1:
-            count = Count(points=cost.cost - 1)
+            count = RequestCount(points=cost.cost - 1)
             self._web.ledger.count(OBSERVE, count, None, self._web.token.fingerprint)
 
 
-def _list_aliases(faults: Iterable[Fault]) -> Iterator[str]:
+def _list_aliases(faults: Iterable[GraphqlFault]) -> Iterator[str]:
     """The aliases of the things whose checks are not told."""
     for fault in faults:
         path = fault.path or []
@@ -235,7 +237,7 @@ def _list_aliases(faults: Iterable[Fault]) -> Iterator[str]:
             yield str(path[1])
 
 
-def _list_words(faults: Iterable[Fault], aliases: Collection[str]) -> dict[str, str]:
+def _list_words(faults: Iterable[GraphqlFault], aliases: Collection[str]) -> dict[str, str]:
     """List what GraphQL says of these aliases in the faults, as far as it does."""
     return {
         str(alias): f"GraphQL: {one_line(fault.message or '', 200)}"

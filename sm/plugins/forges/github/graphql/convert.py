@@ -28,7 +28,7 @@ from sm.plugins.forges.github.graphql.shapes import (
     QueueEntry,
     Remark,
     ReviewNode,
-    Thread,
+    ReviewThread,
     TimelineNode,
     there,
 )
@@ -44,7 +44,7 @@ from sm.plugins.forges.rest.convert import (
 )
 from sm.plugins.forges.rest.protection import DRAFT, BranchRules, hold_by_state, queue_up
 from sm.plugins.forges.rest.shapes import User
-from sm.plugins.forges.rest.status import Part, combine
+from sm.plugins.forges.rest.status import StatusPart, combine
 
 STATES = {"OPEN": PullState.OPEN, "MERGED": PullState.MERGED, "CLOSED": PullState.CLOSED}
 CONFLICTING, UNKNOWN = "CONFLICTING", "UNKNOWN"
@@ -142,7 +142,7 @@ def _editor(node: ReviewNode | Remark | CommentNode) -> str:
     return read_actor(node.editor) if node.last_edited_at else ""
 
 
-def list_settled(threads: Iterable[Thread]) -> frozenset[str]:
+def list_settled(threads: Iterable[ReviewThread]) -> frozenset[str]:
     """The ids of the first remarks of those threads that are resolved."""
     firsts = (
         one for thread in threads if thread.is_resolved for one in there(thread.comments.nodes)
@@ -201,17 +201,17 @@ def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
     return structs.replace(found, progress=node.progress if rules.checks else "")
 
 
-def make_part(context: Context) -> Part:
+def make_part(context: Context) -> StatusPart:
     """A check run or a status as a part of what CI says."""
     if context.context:
         at, url = read_moment(context.created_at), context.target_url or ""
         key, name = f"status {context.context}", tidy(context.context)[:NAME_LIMIT]
-        return Part(name, context.state.lower(), url[:1000], at, key=key)
+        return StatusPart(name, context.state.lower(), url[:1000], at, key=key)
     is_over = context.status == "COMPLETED"
     at = read_moment(context.completed_at if is_over else context.started_at)
     word = (context.conclusion or "") if is_over else context.status
     name, url = tidy(context.name)[:NAME_LIMIT], (context.details_url or "")[:1000]
-    return Part(name, word.lower(), url, at, key=f"run {_owner(context)} {context.name}")
+    return StatusPart(name, word.lower(), url, at, key=f"run {_owner(context)} {context.name}")
 
 
 def _owner(context: Context) -> str:

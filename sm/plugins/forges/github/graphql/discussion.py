@@ -21,13 +21,13 @@ from sm.plugins.forges.github.graphql.convert import (
 )
 from sm.plugins.forges.github.graphql.shapes import (
     CommentNode,
-    Comments,
+    CommentPage,
     IssueNode,
     Remark,
     Remarks,
     ReviewNode,
     Reviews,
-    Thread,
+    ReviewThread,
     Threads,
     there,
 )
@@ -48,7 +48,7 @@ OTHERS = 100
 """Reviews of people who may not push whose texts are read: the last ones."""
 
 
-class UntoldError(QueryError):
+class UntoldReviewError(QueryError):
     """A review in a list is null: REST says of this pull request what it is."""
 
 
@@ -82,7 +82,7 @@ def _read_portion(
 
 
 def _all_comments(graphql: Graphql, node: IssueNode, deep: Collection[int]) -> list[CommentNode]:
-    page = node.comments or Comments()
+    page = node.comments or CommentPage()
     if node.number not in deep or not page.page_info.has_previous_page:
         return there(page.nodes)
     return _read_before(graphql, "Issue", node.number, page)
@@ -100,11 +100,11 @@ def read_comments(graphql: Graphql, kind: str, number: int) -> tuple[Comment, ..
                 raise
             size //= 2
     for node in found:
-        return make_comments(_read_before(graphql, kind, number, node.comments or Comments()))
+        return make_comments(_read_before(graphql, kind, number, node.comments or CommentPage()))
     return None
 
 
-def _read_before(graphql: Graphql, kind: str, number: int, page: Comments) -> list[CommentNode]:
+def _read_before(graphql: Graphql, kind: str, number: int, page: CommentPage) -> list[CommentNode]:
     """The comments of the page and of those before it, oldest first."""
     found, size = there(page.nodes), SIZE
     while page.page_info.has_previous_page and len(found) < COMMENT_PAGES * SIZE:
@@ -118,7 +118,7 @@ def _read_before(graphql: Graphql, kind: str, number: int, page: Comments) -> li
                 break
             size //= 2
             continue
-        page = (nodes[0].comments if nodes else None) or Comments()
+        page = (nodes[0].comments if nodes else None) or CommentPage()
         found = [*there(page.nodes), *found]
     return found
 
@@ -155,7 +155,7 @@ def _page_on(page: P, ask: Callable[[str], P]) -> Iterator[P]:
 def _told(nodes: Sequence[T | None] | None) -> list[T]:
     found = there(nodes)
     if nodes is None or len(found) < len(nodes):
-        raise UntoldError("GraphQL does not tell all reviews")
+        raise UntoldReviewError("GraphQL does not tell all reviews")
     return found
 
 
@@ -192,7 +192,7 @@ def _choose(nodes: Sequence[ReviewNode], first: Collection[str]) -> list[str]:
     return [ident for ident in (*heard, *others[-OTHERS:]) if ident]
 
 
-def _read_threads(graphql: Graphql, number: int, page: Threads) -> list[Thread]:
+def _read_threads(graphql: Graphql, number: int, page: Threads) -> list[ReviewThread]:
     """The threads of the page and of those behind it."""
 
     def ask(cursor: str) -> Threads:

@@ -85,7 +85,7 @@ class Reviews(Struct, frozen=True, rename="camel"):
         return is_told(self.nodes) and not self.page_info.has_previous_page
 
 
-class Workflow(Struct, frozen=True):
+class WorkflowNode(Struct, frozen=True):
     """A workflow, by its file: two files may have one name."""
 
     id: str = ""
@@ -96,7 +96,7 @@ class WorkflowRun(Struct, frozen=True):
     """A run of a workflow."""
 
     event: str = ""
-    workflow: Workflow | None = None
+    workflow: WorkflowNode | None = None
     url: str = ""
 
     @property
@@ -240,7 +240,7 @@ class Remarks(Struct, frozen=True, rename="camel"):
     page_info: PageInfo = PageInfo()
 
 
-class Thread(Struct, frozen=True, rename="camel"):
+class ReviewThread(Struct, frozen=True, rename="camel"):
     """Remarks on one line that answer one another, of which the first is read."""
 
     is_resolved: bool = False
@@ -250,11 +250,11 @@ class Thread(Struct, frozen=True, rename="camel"):
 class Threads(Struct, frozen=True, rename="camel"):
     """The threads of all reviews."""
 
-    nodes: list[Thread | None] | None = None
+    nodes: list[ReviewThread | None] | None = None
     page_info: PageInfo = PageInfo()
 
 
-class Fault(Struct, frozen=True):
+class GraphqlFault(Struct, frozen=True):
     """Something that a query has not found, or more; `path` leads to what is null for it."""
 
     message: str | None = ""
@@ -275,30 +275,30 @@ class EnqueueData(Struct, frozen=True, rename="camel"):
     enqueue_pull_request: EnqueuePayload | None = None
 
 
-class Outcome(Struct, frozen=True):
+class GraphqlAnswer(Struct, frozen=True):
     """An answer. There may be errors beside what was found."""
 
-    errors: list[Fault] | None = None
+    errors: list[GraphqlFault] | None = None
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[GraphqlFault]:
         """The errors."""
         return self.errors or []
 
 
-class Viewer(Struct, frozen=True):
+class TokenAccount(Struct, frozen=True):
     """The account whose token we have."""
 
     viewer: Actor | None = None
 
 
-class Viewed(Outcome, frozen=True):
+class Viewed(GraphqlAnswer, frozen=True):
     """The answer to the question for it."""
 
-    data: Viewer | None = None
+    data: TokenAccount | None = None
 
 
-class EnqueueResult(Outcome, frozen=True):
+class EnqueueResult(GraphqlAnswer, frozen=True):
     """The answer to the request to queue it."""
 
     data: EnqueueData | None = None
@@ -374,7 +374,7 @@ class CommentNode(Struct, frozen=True, rename="camel"):
     editor: Actor | None = None
 
 
-class Comments(Struct, frozen=True, rename="camel"):
+class CommentPage(Struct, frozen=True, rename="camel"):
     """The last comments."""
 
     nodes: list[CommentNode | None] | None = None
@@ -405,7 +405,7 @@ class IssueNode(Struct, frozen=True, rename="camel"):
     """An issue, with as much as was asked for."""
 
     number: Number
-    comments: Comments | None = None
+    comments: CommentPage | None = None
     title: str = ""
     body: str = ""
     created_at: str = ""
@@ -429,7 +429,7 @@ class Data(Struct, frozen=True, rename="camel"):
     repository: dict[str, Raw] | None = None
 
 
-class Result(Outcome, frozen=True):
+class QueryAnswer(GraphqlAnswer, frozen=True):
     """The answer to a query for them."""
 
     data: Data | None = None
@@ -442,7 +442,7 @@ class NodesData(Struct, frozen=True, rename="camel"):
     nodes: list[Raw] | None = None
 
 
-class Nodes(Outcome, frozen=True):
+class Nodes(GraphqlAnswer, frozen=True):
     """The answer to a query for them."""
 
     data: NodesData | None = None
