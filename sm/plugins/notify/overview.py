@@ -1,19 +1,23 @@
-"""The services by which people are told, what waits for each, and what went wrong last.
+"""Services by which people are told: what waits for each, what went wrong last, and a trial of it.
 
-It is read from the files and the configuration alone: no service is asked.
+It is read from the files and the configuration alone: no service is asked, but for a trial.
 """
 
 from __future__ import annotations
 
+import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from sm.base.errors import SmError, UsageError
 from sm.base.need import NeedKind
 from sm.config.schema import Config, MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
-from sm.plugins.notify.address import ConfiguredChannel
+from sm.plugins.notify.address import ConfiguredChannel, read_address
 from sm.plugins.notify.heartbeat import Beaten, read_beaten
 from sm.plugins.notify.model import ChannelTrouble, HeldWord, Lost
 from sm.plugins.notify.outbox import Destination, Post
@@ -131,3 +135,52 @@ def _show(word: HeldWord, is_quiet: bool) -> WaitingWord:
         command=word.command,
         held=is_quiet and word.need not in URGENT,
     )
+
+
+HEARTBEAT = "heartbeat"
+"""Name of `notify.heartbeat_url` here."""
+
+
+class ChannelTrial(NamedTuple):
+    """A service by its name; `send` returns why it has not taken the message, '' if it has."""
+
+    name: str
+    send: Callable[[], str]
+
+
+def list_trials(config: Config, name: str) -> list[ChannelTrial]:
+    """Return what is to be tried: all services, or those of that name.
+
+    Raises:
+        UsageError: there is none.
+
+    """
+    known = [ChannelTrial(one.name, partial(send_test, one.found)) for one in list_places(config)]
+    known += [ChannelTrial(HEARTBEAT, partial(beat_test, url)) for url in list_heartbeats(config)]
+    found = [trial for trial in known if not name or trial.name.partition(" ")[0] == name]
+    if not known:
+        raise UsageError("there are no notify.channels to try: see docs/NOTIFY.md")
+    if not found:
+        names = ", ".join(f"'{trial.name}'" for trial in known)
+        raise UsageError(f"there is no channel '{name}': there is {names}")
+    return found
+
+
+def send_test(found: ConfiguredChannel) -> str:
+    """Send a test message by a channel."""
+    from sm.plugins.notify import service
+
+    text = f"This is a test by 'sm notify --test' on {platform.node()}. Nothing waits for you."
+    try:
+        outcome = service.send(read_address(found), "sm: a test", text)
+    except SmError as error:
+        return error.message
+    return f"{outcome.reason} (it may have arrived)" if outcome.unsure else outcome.reason
+
+
+def beat_test(url: str) -> str:
+    """Send a heartbeat that says that all is well."""
+    from sm.plugins.notify.beat import Beat, make_call
+    from sm.plugins.notify.heartbeat import call
+
+    return call(make_call(url, Beat(failed=False, troubles=(), projects=("a test",))))

@@ -57,7 +57,7 @@ def command(ctx: click.Context, tested: str | None, as_json: bool) -> None:
 
 def _test(config: Config, name: str) -> int:
     """Try the services one after another, and say of each what became of it."""
-    from sm.plugins.notify.trial import list_trials
+    from sm.plugins.notify.overview import list_trials
 
     failed = False
     for trial in list_trials(config, name):
