@@ -111,9 +111,9 @@ CHOSEN = {
     "tests/plugins/cost/ledger/test_scopes.py::test_kills_between_an_entry_and_its_sum": (
         "budgets that count each request"
     ),
-    "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",
+    "tests/plugins/doctor/test_verb.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
-    "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
+    "tests/plugins/forges/rest/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/hosts/test_journey.py::test_an_issue_becomes_a_merge_on_a_node": (
         "an issue is worked on by another machine, over ssh"
     ),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Review, ReviewState
@@ -12,19 +9,12 @@ from sm.plugins.forges.github.graphql import discussion
 from sm.plugins.forges.web import request
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, age, github_of, opened, remote_side
+from tests.forges.sides import RemoteSide, age, github_of, opened
 from tests.forges.state import Inline, Opinion
-from tests.hub import make_hub
 
 LONG = "\u2620" * 65_536
 """The longest text that GitHub takes, as the most bytes."""
 WISH = ReviewState.CHANGES_REQUESTED
-
-
-@pytest.fixture
-def side(tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
 
 
 def remarks_of(side: RemoteSide, number: int) -> list[Inline]:

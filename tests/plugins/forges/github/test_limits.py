@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,18 +11,11 @@ from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import RestReader
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, github_of, opened, remote_side
+from tests.forges.sides import RemoteSide, github_of, opened
 from tests.forges.state import Run
-from tests.hub import make_hub
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
 """docs.github.com, "Rate limits for the REST API": 403 or 429, and points are left."""
-
-
-@pytest.fixture
-def side(tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
 
 
 def limit(part: str, method: str = "GET", **headers: str) -> Fault:

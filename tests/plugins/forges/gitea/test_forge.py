@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from sm.adapters.forge.errors import AtWorkError, MergeRefusedError
@@ -13,16 +10,9 @@ from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, Revi
 from sm.base.errors import UsageError
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, age, asked_for, opened, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, opened
 from tests.forges.state import Pull, Run
 from tests.helpers import git
-from tests.hub import make_hub
-
-
-@pytest.fixture(params=["forgejo", "gitea"])
-def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
 
 
 def test_where_nothing_has_happened_it_is_one_request(side: RemoteSide) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,7 @@ from sm.plugins.doctor.project import check_forge
 from sm.sessions.project import Project
 from sm.setup.finding import Level
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, opened, remote_side
-from tests.hub import make_hub
-
-
-@pytest.fixture
-def side(tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
-
+from tests.forges.sides import RemoteSide, opened
 
 # Labels
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -34,16 +32,8 @@ from sm.plugins.forges.web.errors import TokenRefusedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges import hour
 from tests.forges.server import Asked, Fault, Reply
-from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened
 from tests.forges.state import Pull, Run, Status
-from tests.hub import make_hub
-
-
-@pytest.fixture
-def side(tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
-
 
 # What an observation costs
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,8 @@ from sm.plugins.forges.rest.status import combine
 from sm.sessions.project import Project
 from sm.setup.finding import Level
 from tests.forges.server import Asked, Reply
-from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
+from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened
 from tests.forges.state import Pull, Run, Status
-from tests.hub import make_hub
-
-
-@pytest.fixture
-def side(tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
 
 
 def state_of(side: RemoteSide, head: str) -> set[CheckState]:

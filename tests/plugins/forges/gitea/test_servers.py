@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,16 +21,9 @@ from sm.plugins.forges.rest.failed_job import name_step
 from sm.plugins.forges.rest.shapes import JobShape, StepShape
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, opened, remote_side
+from tests.forges.sides import RemoteSide, opened
 from tests.forges.state import Opinion, Pull, Run, Status
 from tests.helpers import git
-from tests.hub import make_hub
-
-
-@pytest.fixture(params=["forgejo", "gitea"])
-def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RemoteSide]:
-    with remote_side(request.param, make_hub(tmp_path), tmp_path / "kept") as side:
-        yield side
 
 
 def dialect_of(side: RemoteSide) -> Gitea:
