@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from sm.acts.author import find_author_name
 from sm.base.act import Act, ActKind
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.sessions.caller import CallerError
 from sm.sessions.session import AdHocSession, IssueSession
 
@@ -84,7 +85,7 @@ FOR_PEOPLE = {
 
 
 def answer(
-    project: Project, issue: int, text: str, caller: Caller, ident: str | None = None
+    project: Project, issue: IssueId, text: str, caller: Caller, ident: str | None = None
 ) -> list[str]:
     """Answer the question of an issue's session; return lines that say what came of it.
 
@@ -104,8 +105,11 @@ def answer(
     author = by.address if by else find_person()
     key = check_name(ident, "id") if ident else None
     if not reply(project, issue, author, text, by_session=by is not None, key=key):
-        return [f"answered #{issue} already: the same answer was taken before, and not given again"]
-    told = f"answered #{issue}: the agent gets it as soon as it can be typed"
+        return [
+            f"answered {spell(issue)} already: the same answer was taken before, and not given "
+            "again"
+        ]
+    told = f"answered {spell(issue)}: the agent gets it as soon as it can be typed"
     return [told, *list_paused(session)]
 
 
@@ -226,7 +230,9 @@ def _allow(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
     from sm.issues.act.unblock import unblock
 
     unblock(finder.find_project(act.project), act.number)
-    return [f"issue #{act.number} is in the backlog again: the next tick of dev-poll takes it up"]
+    return [
+        f"issue {spell(act.number)} is in the backlog again: the next tick of dev-poll takes it up"
+    ]
 
 
 # Sessions
@@ -283,7 +289,7 @@ def _recover(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
     return recover(project, act.number)
 
 
-def recover(project: Project, issue: int) -> list[str]:
+def recover(project: Project, issue: IssueId) -> list[str]:
     """Restart the agent of an issue; return lines that say what came of it.
 
     Raises:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct, structs
 
 from sm.base.act import Act, ActKind
+from sm.base.issue_id import spell
 from sm.issues.meters import SetLimit
 from sm.views.open_need import OpenNeed
 from sm.views.session_row import SessionRow
@@ -66,7 +67,7 @@ def offer_reply(need: OpenNeed) -> Offer:
     return Offer(
         act=Act(ActKind.REPLY, need.project, need.issue, need.session),
         label="Reply",
-        tells=f"The agent gets it as the answer, and issue #{need.issue} as a comment.",
+        tells=f"The agent gets it as the answer, and issue {spell(need.issue)} as a comment.",
         asks="Your answer",
     )
 
@@ -125,7 +126,7 @@ def _offer_to_allow(need: OpenNeed) -> Offer:
     return Offer(
         act=need.act,
         label="Allow",
-        tells=f"Takes the blocked label off issue #{need.issue}: an agent works on it again.",
+        tells=f"Takes the blocked label off issue {spell(need.issue)}: an agent works on it again.",
     )
 
 
@@ -189,7 +190,7 @@ def list_steering(row: SessionRow, *, paused: bool) -> tuple[Offer, ...]:
 def _offer_end(row: SessionRow) -> Offer:
     tells = f"Ends {row.name} and its agent."
     if row.issue and row.state is not ShownState.MERGED:
-        label = f"labels issue #{row.issue} blocked"
+        label = f"labels issue {spell(row.issue)} blocked"
         tells = f"Ends {row.name} and {label}. Work that is nowhere else stays."
     return Offer(
         act=Act(ActKind.KILL, row.project, row.issue, row.id),

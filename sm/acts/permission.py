@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 
 if TYPE_CHECKING:
     from sm.sessions.caller import Caller
@@ -40,7 +41,7 @@ def is_agent(root: Root) -> bool:
     return identify(root, os.environ).session is not None
 
 
-def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
+def leave_to_others(project: Project, act: str, *, issue: IssueId = 0, pull: int = 0) -> None:
     """Refuse the act to the agent that has called this program, as `check_not_own` does.
 
     Raises:
@@ -54,7 +55,7 @@ def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0
 
 
 def check_not_own(
-    caller: Caller, project: Project, act: str, *, issue: int = 0, pull: int = 0
+    caller: Caller, project: Project, act: str, *, issue: IssueId = 0, pull: int = 0
 ) -> None:
     """Refuse the act to the agent that works on `issue`, or whose pull request is `pull`.
 

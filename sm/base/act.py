@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.base.issue_id import IssueId
+
 
 class ActKind(StrEnum):
     """The kinds of acts. The values stand in JSON and in the forms of the page."""
@@ -55,7 +57,7 @@ class Act(Struct, frozen=True, omit_defaults=True):
 
     kind: ActKind
     project: str = ""
-    number: int = 0
+    number: IssueId = 0
     session: str = ""
     address: str = ""
     head: str = ""

@@ -10,6 +10,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from sm.base.errors import SmError, StateError
+from sm.base.issue_id import spell
 from sm.base.text import normalise
 from sm.channels.channel import Asked, Channel, Reply, Word
 from sm.sessions.session import IssueSession, Session
@@ -50,7 +51,7 @@ class Vault(Channel, Struct, frozen=True):
     def ask(self, word: Word) -> None:
         """Write the question into the file; an earlier one is put away first."""
         record = self.session.record
-        title = f"{record.project} #{record.issue}: {record.title}"
+        title = f"{record.project} {spell(record.issue)}: {record.title}"
         write_question(self.file, title=title, body=word.text, marker=word.id)
 
     def settle(self) -> None:

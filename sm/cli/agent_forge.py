@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sm.acts.permission import identify_agent
 from sm.base.decoding import decode
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -42,7 +43,7 @@ def find_agent(project: Project) -> IssueSession | None:
 def ask_for(
     session: IssueSession,
     verb: ForgeVerb,
-    number: int,
+    number: IssueId,
     shape: type[T],
     *,
     text: str = "",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.base.errors import StateError, UsageError
+from sm.base.issue_id import IssueId
 from sm.cli.invocation import (
     ISSUE,
     ElsewhereError,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def _find_issue(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> tuple[Project, int]:
+) -> tuple[Project, IssueId]:
     name, number = _split_words(ctx, param, words)
     project = find_project(load_config(ctx), name) if name else _sole_project(ctx, number)
     return project, _issue(number)
@@ -73,7 +74,7 @@ def _sole_project(ctx: click.Context, number: str) -> Project:
     )
 
 
-def _issue(text: str) -> int:
+def _issue(text: str) -> IssueId:
     if not ISSUE.fullmatch(text):
         raise UsageError(f"'{text}' is no issue number: use a whole number from 1 up")
     return int(text)
@@ -82,18 +83,18 @@ def _issue(text: str) -> int:
 numbered_argument: Decorator = click.argument(
     "numbered", metavar="PROJECT ISSUE|PR", callback=_find_issue, nargs=-1
 )
-"""`numbered: tuple[Project, int]`, an issue or a pull request.
+"""`numbered: tuple[Project, IssueId]`, an issue or a pull request.
 
 Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project, or within its clone.
 """
 
 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
+    """Add the arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: IssueId`."""
 
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_find_issue, nargs=-1)
     @functools.wraps(function)
-    def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
+    def wrapper(*args: Any, numbered: tuple[Project, IssueId], **kwargs: Any) -> Any:
         leave_to_node(*numbered)
         return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
 
@@ -108,7 +109,7 @@ def issue_and_text(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @click.argument("given", metavar="PROJECT ISSUE TEXT...", callback=_find_text, nargs=-1)
     @functools.wraps(function)
-    def wrapper(*args: Any, given: tuple[Project, int, tuple[str, ...]], **kwargs: Any) -> Any:
+    def wrapper(*args: Any, given: tuple[Project, IssueId, tuple[str, ...]], **kwargs: Any) -> Any:
         project, issue, text = given
         leave_to_node(project, issue)
         return function(*args, project=project, issue=issue, text=text, **kwargs)
@@ -118,7 +119,7 @@ def issue_and_text(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _find_text(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> tuple[Project, int, tuple[str, ...]]:
+) -> tuple[Project, IssueId, tuple[str, ...]]:
     count = 1 if words and _stands_alone(ctx, words) else 2
     if not (text := words[count:]):
         if count == 1 or (len(words) == 2 and ISSUE.fullmatch(words[1])):
@@ -144,7 +145,7 @@ def _stands_alone(ctx: click.Context, words: tuple[str, ...]) -> bool:
 
 def _parse_about(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> tuple[str, int]:
+) -> tuple[str, IssueId]:
     name, number = _split_words(ctx, param, words)
     return name or _sole_project(ctx, number).name, _issue(number)
 
@@ -152,13 +153,13 @@ def _parse_about(
 about_argument: Decorator = click.argument(
     "about", metavar="PROJECT ISSUE", callback=_parse_about, nargs=-1
 )
-"""`about: tuple[str, int]`: a project's name, which need not be configured here, and an issue."""
+"""`about: tuple[str, IssueId]`: a project's name, which need not be configured, and an issue."""
 
 
 # A session that runs elsewhere
 
 
-def leave_to_node(project: Project, issue: int) -> None:
+def leave_to_node(project: Project, issue: IssueId) -> None:
     """End the command here if the issue is worked on elsewhere, and no session here works on it.
 
     Raises:
@@ -285,7 +286,7 @@ optional_target_name: Decorator = click.argument(
 
 def find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int]:
+) -> AnySession | tuple[Project, IssueId]:
     """Return a session by its name, or a project and an issue.
 
     Raises:
@@ -310,12 +311,12 @@ def find_place(
 place_argument: Decorator = click.argument(
     "place", metavar="TARGET | PROJECT ISSUE", callback=find_place, nargs=-1, required=True
 )
-"""`place: AnySession | tuple[Project, int]`: a session, or an issue that may have none."""
+"""`place: AnySession | tuple[Project, IssueId]`: a session, or an issue that may have none."""
 
 
 def _find_past_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int] | str:
+) -> AnySession | tuple[Project, IssueId] | str:
     """Return what the words name, or the id of a session that is over, if the journal knows it."""
     try:
         return find_place(ctx, param, words)
@@ -341,7 +342,7 @@ past_place_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`place: AnySession | tuple[Project, int] | str`: as `place_argument`, or a past session's id."""
+"""`place: AnySession | tuple[Project, IssueId] | str`: as `place_argument`, or a past id."""
 
 
 def _find_past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.cli.arguments import place_argument
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("attach")
 @place_argument
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
-def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
+def command(place: AnySession | tuple[Project, IssueId], read_only: bool) -> None:
     """Enter the terminal of a session's agent; leave it with the tmux prefix and d.
 
     Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE.

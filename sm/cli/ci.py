@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sm.acts.permission import leave_to_others
+from sm.base.issue_id import IssueId
 from sm.base.output import say
 from sm.cli.agent_forge import find_agent
 from sm.cli.arguments import numbered_argument
@@ -19,7 +20,7 @@ def command() -> None:
 @command.command()
 @numbered_argument
 @click.option("--pull", "on_pull", is_flag=True, help="The number is a pull request's.")
-def rerun(numbered: tuple[Project, int], on_pull: bool) -> None:
+def rerun(numbered: tuple[Project, IssueId], on_pull: bool) -> None:
     """Have CI run again on an issue or a pull request, at its branch's last commit.
 
     What it said before is forgotten; what it says now reaches the agent that waits for it. For a

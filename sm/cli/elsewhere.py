@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.issue_id import IssueId
 from sm.base.output import pass_on, say, say_text
 from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP, print_json, read_stdin
@@ -188,7 +189,7 @@ def _watch_context(there: RemotePlace, words: list[str]) -> int:
     return 0
 
 
-def find_past(ctx: Context, place: tuple[Project, int] | str) -> RemotePlace | None:
+def find_past(ctx: Context, place: tuple[Project, IssueId] | str) -> RemotePlace | None:
     """Find where a session that is over was, if elsewhere; `place` may be its id."""
     from sm.cli.options import load_config
     from sm.config.load import NoConfigError

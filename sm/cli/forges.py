@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.base.output import Styled, console, say, say_text, warn
 from sm.base.text import normalise, one_line
 from sm.cli.invocation import ISSUE
@@ -37,7 +38,7 @@ file_option: Decorator = click.option(
 """`file: Path | None`."""
 
 
-def _number(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> int:
+def _number(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> IssueId:
     """Return the number in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; note the project, if named."""
     from sm.cli.options import name_project
     from sm.sessions.address import OF_ISSUE
@@ -63,7 +64,7 @@ number_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`number: int`; the project may be named before it, also as `shop#7`."""
+"""`number: IssueId`; the project may be named before it, also as `shop#7`."""
 
 WIDTH_OF_A_PIPE = 10_000
 

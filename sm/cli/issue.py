@@ -12,6 +12,7 @@ import click
 from sm.acts.author import find_author_name
 from sm.acts.permission import leave_to_others
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.base.output import Styled, say
 from sm.base.text import one_line
 from sm.cli.agent_forge import ask_for, find_agent, list_issues
@@ -121,7 +122,7 @@ def _say_what_it_waits_for(project: Project) -> None:
 @project_option
 def edit(
     project: Project,
-    number: int,
+    number: IssueId,
     title: str | None,
     body: str | None,
     file: Path | None,
@@ -144,10 +145,10 @@ def edit(
             raise UsageError("the title is empty: say in a few words what it is about")
         forge.issues.edit(number, title=title or "", body=text)
         _change_labels(forge, number, added, removed)
-    say(f"changed #{number}")
+    say(f"changed {spell(number)}")
 
 
-def _edit_by_hand(forge: Forge, number: int) -> None:
+def _edit_by_hand(forge: Forge, number: IssueId) -> None:
     from sm.cli import editor
 
     known = forge.issues.read(number)
@@ -157,7 +158,7 @@ def _edit_by_hand(forge: Forge, number: int) -> None:
 
 
 def _change_labels(
-    forge: Forge, number: int, added: tuple[str, ...], removed: tuple[str, ...]
+    forge: Forge, number: IssueId, added: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
     for name in removed:
         forge.issues.remove_label(number, name)
@@ -199,7 +200,7 @@ def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) 
 @number_argument
 @json_option
 @project_option
-def show(project: Project, number: int, as_json: bool) -> None:
+def show(project: Project, number: IssueId, as_json: bool) -> None:
     """Show an issue with its comments.
 
     To an agent it shows only what trusted people have written.
@@ -215,7 +216,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    say(Styled(f"#{found.number} {one_line(found.title)}", bold=True))
+    say(Styled(f"{spell(found.number)} {one_line(found.title)}", bold=True))
     labels = f" · {one_line(', '.join(found.labels))}" if found.labels else ""
     say(f"{found.state} · {one_line(found.author)}, {format_moment(found.at)}{labels}")
     print_text(found.body)
@@ -228,11 +229,11 @@ command.add_command(show, "view")  # as gh calls it
 @command.command()
 @number_argument
 @project_option
-def reopen(project: Project, number: int) -> None:
+def reopen(project: Project, number: IssueId) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
     leave_to_others(project, "open it again", issue=number)
     found = project.forge.issues.reopen(number)
-    say(f"reopened #{number}")
+    say(f"reopened {spell(number)}")
     if project.settings.labels.backlog not in found.labels:
         name = f"{project.name}#{number}"
         hint = f"sm issue label {name} --add {project.settings.labels.backlog}"
@@ -242,11 +243,11 @@ def reopen(project: Project, number: int) -> None:
 @command.command()
 @number_argument
 @project_option
-def close(project: Project, number: int) -> None:
+def close(project: Project, number: IssueId) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
     leave_to_others(project, "close it", issue=number)
     project.forge.issues.close(number)
-    say(f"closed #{number}")
+    say(f"closed {spell(number)}")
 
 
 @command.command()
@@ -257,7 +258,7 @@ def close(project: Project, number: int) -> None:
 @project_option
 def label(
     project: Project,
-    number: int,
+    number: IssueId,
     added: tuple[str, ...],
     removed: tuple[str, ...],
     new: bool,
@@ -281,7 +282,7 @@ def make_comment(*, on_pull: bool) -> click.Command:
     @project_option
     def comment(
         project: Project,
-        number: int,
+        number: IssueId,
         body: str | None,
         file: Path | None,
         author: str | None,
@@ -302,7 +303,7 @@ def make_comment(*, on_pull: bool) -> click.Command:
             name = find_author_name(project, author)
             part = project.forge.pulls if on_pull else project.forge.issues
             part.comment(number, text, author=name)
-        say(f"commented on #{number}")
+        say(f"commented on {spell(number)}")
 
     return comment
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError, UsageError
+from sm.base.issue_id import IssueId
 from sm.base.output import confirm, say, warn
 from sm.cli.arguments import find_place
 from sm.cli.options import load_machine
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def _find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
-) -> AnySession | tuple[Project, int] | None:
+) -> AnySession | tuple[Project, IssueId] | None:
     return find_place(ctx, param, words) if words else None
 
 
@@ -36,7 +37,7 @@ def _find_place(
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | None,
+    place: AnySession | tuple[Project, IssueId] | None,
     everything: bool,
     block: bool,
     yes: bool,
@@ -77,7 +78,7 @@ def _print_all(lines: Iterator[str]) -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
+def _end(place: AnySession | tuple[Project, IssueId]) -> Iterator[str]:
     from sm.acts.execution import end
     from sm.sessions import registry
     from sm.sessions.caller import identify

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.issue_id import IssueId
 from sm.base.output import pass_on, say_text
 from sm.cli.arguments import past_place_argument
 from sm.cli.options import load_machine
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | str,
+    place: AnySession | tuple[Project, IssueId] | str,
     follow: bool,
     lines: int,
     raw: bool,
@@ -74,7 +75,7 @@ def command(
 
 def _read_past_there(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | str,
+    place: AnySession | tuple[Project, IssueId] | str,
     lines: int,
     *,
     raw: bool,
@@ -88,7 +89,7 @@ def _read_past_there(
 
 def _source(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | str,
+    place: AnySession | tuple[Project, IssueId] | str,
     monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
     """Return the file, and whether nothing more will be added to it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.cli.invocation import ISSUE, Invocation, find_project
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
         reactor.run_pass(session)
 
 
-def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:
+def _react_by_issue(invocation: Invocation, project: str, issue: IssueId) -> None:
     from sm.issues.act.reactor import react
     from sm.store.paths import name_session
 

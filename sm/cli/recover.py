@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sm.acts.permission import leave_to_others
+from sm.base.issue_id import IssueId
 from sm.base.output import say_lines
 from sm.cli.arguments import project_issue
 from sm.sessions.project import Project
@@ -12,7 +13,7 @@ from sm.sessions.project import Project
 
 @click.command("recover")
 @project_issue
-def command(project: Project, issue: int) -> None:
+def command(project: Project, issue: IssueId) -> None:
     """Restart the agent of an issue from its worktree and branch.
 
     What still runs for it is ended first. The new agent is told the issue, what git knows of the

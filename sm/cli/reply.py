@@ -7,6 +7,7 @@ import os
 import click
 
 from sm.acts.permission import leave_to_others
+from sm.base.issue_id import IssueId
 from sm.base.output import say_lines
 from sm.cli.arguments import issue_and_text
 from sm.cli.words import read_text
@@ -16,7 +17,7 @@ from sm.sessions.project import Project
 @click.command("reply")
 @click.option("--id", "ident", hidden=True, help="Answer under this id; twice is once.")
 @issue_and_text
-def command(project: Project, issue: int, text: tuple[str, ...], ident: str | None) -> None:
+def command(project: Project, issue: IssueId, text: tuple[str, ...], ident: str | None) -> None:
     """Answer the question that the session of ISSUE has asked.
 
     The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard

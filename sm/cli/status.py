@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.issue_id import spell
 from sm.base.output import console, say_lines
 from sm.base.text import one_line
 from sm.cli.live import show_live
@@ -222,20 +223,20 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
         return
     for row in one.sessions:
         if row.person:
-            yield "person", f"#{row.issue}: {row.person}"
+            yield "person", f"{spell(row.issue)}: {row.person}"
         if row.problem:
-            yield "problem", f"#{row.issue}: {one_line(row.problem)}"
+            yield "problem", f"{spell(row.issue)}: {one_line(row.problem)}"
         if row.rotation:
-            yield "context", f"#{row.issue}: {row.rotation}"
-    if slotless := [f"#{row.issue}" for row in one.sessions if row.slotless]:
+            yield "context", f"{spell(row.issue)}: {row.rotation}"
+    if slotless := [spell(row.issue) for row in one.sessions if row.slotless]:
         yield "waits", f"for a free slot, with work for its agent: {', '.join(slotless)}"
-    if alone := [f"#{row.issue}" for row in one.sessions if row.alone]:
+    if alone := [spell(row.issue) for row in one.sessions if row.alone]:
         yield "problem", f"no monitor, the next dev-poll starts it: {', '.join(alone)}"
     yield from (("problem", one_line(problem)) for problem in one.problems)
-    yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
+    yield from _issues("next", [f"{spell(w.issue)} {w.title}" for w in one.waiting if w.ready])
     listed = {need.issue for need in one.needs if not need.session}
     others = [w for w in one.waiting if w.why and w.issue not in listed]
-    yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in others])
+    yield from _issues("waits", [f"{spell(w.issue)} {w.title}: {w.why}" for w in others])
     yield from _issues("merged", list(map(_tell_merged, one.merged)))
     yield from _issues("kept", list(map(_tell_kept, one.kept)))
     if not one.silent_s and (hint := one.hint or _next_step(one)):
@@ -243,12 +244,12 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
 
 
 def _tell_merged(merged: MergedPull) -> str:
-    issue = f"#{merged.issue} " if merged.issue else ""
+    issue = f"{spell(merged.issue)} " if merged.issue else ""
     return f"{issue}{merged.title}: pull request #{merged.pull}, {format_age(merged.age_s)} ago"
 
 
 def _tell_kept(kept: KeptWorktree) -> str:
-    return f"#{kept.issue} {kept.worktree}: sm worktree list says why"
+    return f"{spell(kept.issue)} {kept.worktree}: sm worktree list says why"
 
 
 def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:

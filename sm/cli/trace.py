@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.base.output import Styled, say, warn
 from sm.base.text import one_line
 from sm.cli.arguments import past_place_argument
@@ -43,7 +44,7 @@ COLOURS = {
 @click.pass_context
 def command(
     click_context: click.Context,
-    place: AnySession | tuple[Project, int] | str,
+    place: AnySession | tuple[Project, IssueId] | str,
     as_json: bool,
 ) -> None:
     """Tell the whole story of a session, in order.
@@ -76,7 +77,9 @@ def _add_figures(machine: Machine, told: Story) -> Story:
     return structs.replace(told, figures=tuple(figures))
 
 
-def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
+def _story(
+    click_context: click.Context, place: AnySession | tuple[Project, IssueId] | str
+) -> Story:
     from sm.views.trace import read_story, read_story_of
 
     if isinstance(place, tuple):
@@ -88,7 +91,9 @@ def _story(click_context: click.Context, place: AnySession | tuple[Project, int]
     return _add_node(click_context, place, found)
 
 
-def _add_node(click_context: click.Context, place: tuple[Project, int] | str, ours: Story) -> Story:
+def _add_node(
+    click_context: click.Context, place: tuple[Project, IssueId] | str, ours: Story
+) -> Story:
     """Add what the node tells of a session that has ended there; if it does not answer, say why."""
     from sm.cli.elsewhere import find_past
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sm.base.issue_id import IssueId
 from sm.base.output import say
 from sm.cli.arguments import project_issue
 from sm.cli.forges import print_table
@@ -53,7 +54,7 @@ def _tell_lost(session: str, lost: tuple[str, ...]) -> str:
 @command.command()
 @project_issue
 @click.option("--force", is_flag=True, help="Also where work is lost with it.")
-def drop(project: Project, issue: int, force: bool) -> None:
+def drop(project: Project, issue: IssueId, force: bool) -> None:
     """Remove the worktree of an issue that no session works on, and its local branch.
 
     Work that is neither committed nor pushed keeps it: it says which, and --force lets that be

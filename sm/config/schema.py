@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from sm.base.issue_id import IssueId
 from sm.config.duration import Seconds
 from sm.config.forges import AnyForgeSettings
 from sm.config.section import Count, Percentage, Positive, Section
@@ -349,7 +350,7 @@ class ProjectSettings(
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
-    def branch(self, issue: int) -> str:
+    def branch(self, issue: IssueId) -> str:
         """Return the branch of `issue`."""
         return f"{self.branch_prefix}/{issue}"
 
@@ -363,7 +364,7 @@ class ProjectSettings(
         """The folder of the worktrees."""
         return self.worktree_root or self.repo.with_name(self.repo.name + "-worktrees")
 
-    def worktree(self, issue: int) -> Path:
+    def worktree(self, issue: IssueId) -> Path:
         """Return the path of the worktree of `issue`."""
         return self.worktrees / f"{self.name}-{issue}"
 

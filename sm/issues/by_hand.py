@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sm.adapters.forge.model import IssueState
 from sm.base.errors import TemporaryError, UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.start import TakenError, start
 from sm.issues.work import claim
@@ -11,7 +12,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
 
-def start_by_hand(project: Project, number: int) -> IssueSession:
+def start_by_hand(project: Project, number: IssueId) -> IssueSession:
     """Start the session of an open issue, in the backlog or not.
 
     A running session stays as it is.
@@ -25,10 +26,10 @@ def start_by_hand(project: Project, number: int) -> IssueSession:
     issue = project.forge.issues.read(number)
     blocked = project.settings.labels.blocked
     if issue.state is not IssueState.OPEN:
-        raise UsageError(f"issue #{number} is closed: nothing to start")
+        raise UsageError(f"issue {spell(number)} is closed: nothing to start")
     if blocked in issue.labels:
         raise UsageError(
-            f"issue #{number} is labelled '{blocked}': to have it worked on, "
+            f"issue {spell(number)} is labelled '{blocked}': to have it worked on, "
             f"{spell_unblock(project.settings, number)}"
         )
     try:
@@ -40,7 +41,7 @@ def start_by_hand(project: Project, number: int) -> IssueSession:
         ) from error
 
 
-def _owner(project: Project, number: int) -> str:
+def _owner(project: Project, number: IssueId) -> str:
     try:
         return claim.describe_owner(project.git, project.settings, number) or "just given up"
     except TemporaryError:

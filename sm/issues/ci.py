@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sm.adapters.forge.errors import NotFoundError, PullClosedError
 from sm.adapters.forge.model import PullRequest, PullState
+from sm.base.issue_id import IssueId
 from sm.sessions.project import Project
 
 
-def rerun(project: Project, number: int, *, on_pull: bool = False) -> str:
+def rerun(project: Project, number: IssueId, *, on_pull: bool = False) -> str:
     """Run CI again for issue or pull request `number`; return the commit.
 
     `on_pull` says that it is a pull request's, on a forge where an issue may have it as well.
@@ -24,7 +25,7 @@ def rerun(project: Project, number: int, *, on_pull: bool = False) -> str:
     return head
 
 
-def _head(project: Project, number: int, *, on_pull: bool) -> str:
+def _head(project: Project, number: IssueId, *, on_pull: bool) -> str:
     if on_pull or project.forge.is_pull(number):
         return _open(project.forge.pulls.read(number)).head
     branch = project.settings.branch(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from sm.base.issue_id import IssueId, spell
 from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.act.unblock import spell_unblock
@@ -17,7 +18,7 @@ from sm.sessions.session import IssueSession
 from sm.store import events
 
 
-def kill(project: Project, issue: int) -> list[str]:
+def kill(project: Project, issue: IssueId) -> list[str]:
     """Set the label, and let the matrix do the rest now; return what happened.
 
     An issue that is merged or closed gets no label: nobody would work on it again.
@@ -32,7 +33,7 @@ def kill(project: Project, issue: int) -> list[str]:
     try:
         refuse_another(session)
     except AnotherIssueError:
-        return _end(session, f"issue #{issue} is another one by now, and is left as it is")
+        return _end(session, f"issue {spell(issue)} is another one by now, and is left as it is")
     said = _end(session, label_blocked(project, issue))
     return [*said, f"to have the issue worked on again: {spell_unblock(project.settings, issue)}"]
 
@@ -42,10 +43,10 @@ def _find_settled(session: IssueSession) -> str:
     seen = observe(session, newer_than=time.time())
     if seen.pull and seen.facts.merged:
         return f"pull request {seen.pull.name} is merged"
-    return "" if seen.facts.issue_open else f"issue #{session.issue} is closed"
+    return "" if seen.facts.issue_open else f"issue {spell(session.issue)} is closed"
 
 
-def give_back(project: Project, issue: int) -> list[str]:
+def give_back(project: Project, issue: IssueId) -> list[str]:
     """End the session and give the issue back to the backlog; return what happened.
 
     The caller has paused the session, or the next tick would take the issue up again.
@@ -74,11 +75,11 @@ def _end(session: IssueSession, said: str) -> list[str]:
     return ended
 
 
-def label_blocked(project: Project, issue: int) -> str:
+def label_blocked(project: Project, issue: IssueId) -> str:
     """Label the issue, which may have been deleted; say how that went."""
     blocked = project.settings.labels.blocked
     try:
         project.forge.issues.add_label(issue, blocked)
     except REFUSALS as error:
-        return f"issue #{issue} is not labelled {blocked}: {error.message}"
-    return f"issue #{issue} is labelled {blocked}"
+        return f"issue {spell(issue)} is not labelled {blocked}: {error.message}"
+    return f"issue {spell(issue)} is labelled {blocked}"

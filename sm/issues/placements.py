@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sm.base.foreign import read_number
+from sm.base.issue_id import IssueId
 from sm.issues.runners import Placement, Seen
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
@@ -29,13 +30,13 @@ def _read_all(directory: ProjectDir) -> Iterator[Placement]:
             yield found
 
 
-def _list_issues(directory: ProjectDir) -> Iterator[int]:
+def _list_issues(directory: ProjectDir) -> Iterator[IssueId]:
     for name in list_names(directory.placements):
         if name.endswith(SUFFIX) and (issue := read_number(name.removesuffix(SUFFIX))):
             yield issue
 
 
-def read_placement(directory: ProjectDir, issue: int) -> Placement | None:
+def read_placement(directory: ProjectDir, issue: IssueId) -> Placement | None:
     """Return where the issue is worked on; None if it is not elsewhere."""
     return read_rebuildable(directory.placements / f"{issue}{SUFFIX}", Placement)
 
@@ -47,7 +48,7 @@ def keep(directory: ProjectDir, placement: Placement) -> None:
     write_json(path, placement, durable=True)
 
 
-def forget(directory: ProjectDir, issue: int) -> None:
+def forget(directory: ProjectDir, issue: IssueId) -> None:
     """Remove the record of where the issue is worked on."""
     discard(directory.placements / f"{issue}{SUFFIX}")
 

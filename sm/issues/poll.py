@@ -14,6 +14,7 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
+from sm.base.issue_id import spell
 from sm.issues import meters, runners
 from sm.issues.act.effects import NotNowError
 from sm.issues.dispatch import Away, survey
@@ -146,7 +147,7 @@ def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterat
         if dry_run or is_adopted or slots.take_for_new(project, name):
             admitted.append(one)
         else:
-            yield f"#{one.issue.number} {one.issue.title} waits for a free slot"
+            yield f"{spell(one.issue.number)} {one.issue.title} waits for a free slot"
     yield from _start_all(project, admitted, dry_run=dry_run)
 
 
@@ -176,7 +177,9 @@ def _pick_up(
         waiting, others = one.divide(waiting)
         yield from _place(project, one, others, dry_run=dry_run)
     waiting, unplaced = _divide(project, waiting)
-    yield from (Unable(f"cannot place #{one.number} {one.title}: {why}") for one, why in unplaced)
+    yield from (
+        Unable(f"cannot place {spell(one.number)} {one.title}: {why}") for one, why in unplaced
+    )
     short = list_shortages(project) if dry_run else note_shortages(project)
     if waiting and short:
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
@@ -217,7 +220,7 @@ def _place(project: Project, away: Away, waiting: list[Issue], *, dry_run: bool)
         try:
             yield from away.place(issue, dry_run=dry_run)
         except SmError as error:
-            yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
+            yield Unable(f"cannot place {spell(issue.number)} {issue.title}: {error.message}")
 
 
 def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
@@ -298,4 +301,4 @@ def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
 
 
 def _line(one: Due) -> str:
-    return f"{one.what} #{one.issue.number} {one.issue.title}"
+    return f"{one.what} {spell(one.issue.number)} {one.issue.title}"

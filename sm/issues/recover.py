@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.base.errors import SmError, UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.issues.act.compose import compose
 from sm.issues.act.effects import withdraw
 from sm.issues.act.unblock import spell_unblock
@@ -23,7 +24,7 @@ from sm.store.paths import name_session
 from sm.store.repair import repair
 
 
-def recover(project: Project, issue: int) -> IssueSession:
+def recover(project: Project, issue: IssueId) -> IssueSession:
     """End all that runs for the issue, and restart it from its worktree and branch.
 
     An issue that is unknown here is taken over, even from another installation.
@@ -37,7 +38,7 @@ def recover(project: Project, issue: int) -> IssueSession:
     if not project.root.session(name).identity.exists():
         found = project.forge.issues.read(issue)
         if found.state != "open":
-            raise UsageError(f"issue #{issue} is closed: nothing to recover")
+            raise UsageError(f"issue {spell(issue)} is closed: nothing to recover")
         if project.settings.labels.blocked in found.labels:
             raise _refuse_blocked(project, issue)
         return start(project, found, seize=True)
@@ -56,9 +57,10 @@ def recover(project: Project, issue: int) -> IssueSession:
     return session
 
 
-def _refuse_blocked(project: Project, issue: int) -> SmError:
+def _refuse_blocked(project: Project, issue: IssueId) -> SmError:
     return SmError(
-        f"issue #{issue} is labelled '{project.settings.labels.blocked}', and no agent works on "
+        f"issue {spell(issue)} is labelled '{project.settings.labels.blocked}', and no agent "
+        "works on "
         f"it until that is taken off: {spell_unblock(project.settings, issue)}"
     )
 

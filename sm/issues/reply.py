@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.base.errors import AnsweredError, SmError, UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels.channel import Reply
@@ -28,7 +29,7 @@ class UntoldError(SmError):
 
 def reply(
     project: Project,
-    issue: int,
+    issue: IssueId,
     author: str,
     text: str,
     *,
@@ -121,6 +122,6 @@ def _tell(session: IssueSession, kept: Reply) -> None:
         forge.issues.comment(session.issue, body, author=kept.author, marker=kept.id)
     except SmError as error:
         raise UntoldError(
-            f"the agent gets the answer, but issue #{session.issue} does not show it: "
+            f"the agent gets the answer, but issue {spell(session.issue)} does not show it: "
             f"{error.message}"
         ) from error

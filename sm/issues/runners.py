@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sm.base import plugin
 from sm.base.errors import SmError, TemporaryError
+from sm.base.issue_id import IssueId
 from sm.config.schema import LOCAL as LOCAL
 from sm.config.schema import ProjectSettings
 from sm.sessions.project import Project
@@ -49,7 +50,7 @@ class Placement(Struct, frozen=True):
     """
 
     project: str
-    issue: int
+    issue: IssueId
     session: str
     runner: str
     host: str

@@ -17,6 +17,7 @@ from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.protocol import list_signs
 from sm.adapters.git_call import NoSuchBranchError
 from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.channels import people
 from sm.config.load import list_watched
 from sm.config.schema import ProjectSettings
@@ -80,7 +81,7 @@ def _receipts(session: IssueSession) -> list[Receipt]:
     return plan.read_receipts(session.dir)
 
 
-def begin_placed(project: Project, number: int, attempt: int, claim: str) -> IssueSession:
+def begin_placed(project: Project, number: IssueId, attempt: int, claim: str) -> IssueSession:
     """Bring an issue that another installation has placed here to the point that `start` does.
 
     That installation holds its claim, by the commit `claim`. Can be called again at any time: a
@@ -150,7 +151,7 @@ def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
     if not isinstance(found, IssueSession) or found.record.claim == held.claim:
         return
     if found.attempt >= held.attempt:
-        raise TakenError(f"attempt {found.attempt} at #{found.issue} is here already")
+        raise TakenError(f"attempt {found.attempt} at {spell(found.issue)} is here already")
     earlier = found.provide(project=project)
     with lock.hold(earlier.dir.lock, timeout_s=120):
         end_attempt(earlier, f"attempt {held.attempt} begins here")
@@ -215,7 +216,7 @@ def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
     if is_due(project.settings, issue, ours=ours):
         return ours
     _end_settled(session, issue, ours=ours)
-    raise SettledError(f"#{session.issue} was settled in the meantime")
+    raise SettledError(f"{spell(session.issue)} was settled in the meantime")
 
 
 def settle(project: Project, issue: Issue) -> bool:
@@ -320,7 +321,7 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
         outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)
     if outcome is Claim.TAKEN:
         _forget(session)
-        raise TakenError(f"#{session.issue} is worked on elsewhere")
+        raise TakenError(f"{spell(session.issue)} is worked on elsewhere")
     crash_point("start:claimed")
     labels = project.settings.labels
     project.forge.issues.add_label(session.issue, labels.in_progress)

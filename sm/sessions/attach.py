@@ -16,6 +16,7 @@ from msgspec import Struct
 from sm.adapters import viewers
 from sm.adapters.tmux import Pane, Tmux, TmuxError
 from sm.base.errors import SmError, TemporaryError
+from sm.base.issue_id import IssueId
 from sm.base.output import say
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
@@ -50,7 +51,7 @@ class Attachment(Struct, frozen=True):
 
 
 def prepare_attachment(
-    project: Project, issue: int, env: Mapping[str, str], *, read_only: bool = False
+    project: Project, issue: IssueId, env: Mapping[str, str], *, read_only: bool = False
 ) -> Attachment:
     """Return how to show the terminal of `issue` to a person in the environment `env`.
 
@@ -103,7 +104,7 @@ def _is_shown_in(tmux: Tmux, pane: Pane, env: Mapping[str, str]) -> bool:
     return tmux.find_session(env.get("TMUX_PANE", "")) == pane.session
 
 
-def _explain_missing(project: Project, name: str, issue: int) -> str:
+def _explain_missing(project: Project, name: str, issue: IssueId) -> str:
     known = project.name
     if project.root.session(name).identity.exists():
         return (
@@ -131,7 +132,7 @@ def enter(way: Attachment) -> int:
     return int(bool(code))
 
 
-def find_way(place: AnySession | tuple[Project, int], *, read_only: bool = False) -> Attachment:
+def find_way(place: AnySession | tuple[Project, IssueId], *, read_only: bool = False) -> Attachment:
     """Return how to show the terminal of the session, or of the issue's.
 
     Raises:

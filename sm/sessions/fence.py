@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from sm.base.act_guard import OvertakenError, guard_acts
 from sm.base.errors import TemporaryError
+from sm.base.issue_id import IssueId, spell
 from sm.sessions.session import IssueSession, Session
 
 FRESH_S = 0.25
@@ -23,7 +24,7 @@ LOOKS_S = (1.0, 2.0, 10.0)
 end, and another is taken; a remote that is always slow is believed at last."""
 
 
-def name_claim(issue: int) -> str:
+def name_claim(issue: IssueId) -> str:
     """Return the ref that claims `issue`."""
     return f"refs/sm/claims/{issue}"
 
@@ -60,7 +61,7 @@ class Fence:
                 return
         raise TemporaryError(
             f"remote '{self._session.record.remote}' takes too long to say who has "
-            f"#{self._session.issue}"
+            f"{spell(self._session.issue)}"
         )
 
     def _compare(self) -> None:
@@ -71,10 +72,10 @@ class Fence:
             raise OvertakenError(self.said)
 
 
-def describe_overtaken(issue: int, attempt: int, held: str) -> str:
+def describe_overtaken(issue: IssueId, attempt: int, held: str) -> str:
     """Say what has become of the claim, which is the commit `held` now; '': there is none."""
     now = f"the claim is {held[:12]} now" if held else "the claim was given up"
-    return f"attempt {attempt} of #{issue} is overtaken: {now}"
+    return f"attempt {attempt} of {spell(issue)} is overtaken: {now}"
 
 
 class _Moment:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.issue_id import IssueId
+
 
 class Record(Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Identity of a session. Its name, never reused, is that of its directory and tmux session.
@@ -31,7 +33,7 @@ class IssueRecord(Record, frozen=True, kw_only=True, tag="issue"):
     """
 
     project: str
-    issue: int
+    issue: IssueId
     title: str
     branch: str
     base: str

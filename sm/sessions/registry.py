@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sm.base.errors import SmError, StateError, UsageError
+from sm.base.issue_id import IssueId
 from sm.base.nonce import make_nonce
 from sm.sessions import false_starts, pause, terminal_log
 from sm.sessions.record import AnyRecord
@@ -110,7 +111,7 @@ def tolerate_end(directory: SessionDir) -> Iterator[None]:
             raise
 
 
-def load_for(project: Project, issue: int) -> IssueSession:
+def load_for(project: Project, issue: IssueId) -> IssueSession:
     """Return the session of this issue; it uses `project`.
 
     Raises:

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from sm.base.clock import is_within
 from sm.base.errors import SmError
+from sm.base.issue_id import spell
 from sm.config.shapes import list_variables
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
 from sm.shell_root import find_shell_root
@@ -311,7 +312,7 @@ class IssueSession(Session, frozen=True, dict=True):
     @property
     def label(self) -> str:
         """The session's name for people."""
-        return f"{self.record.project} #{self.issue}"
+        return f"{self.record.project} {spell(self.issue)}"
 
     @property
     def address(self) -> str:

@@ -16,6 +16,7 @@ from sm.adapters.forge.model import IssueState
 from sm.adapters.git_call import call
 from sm.base import plugin
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
@@ -109,7 +110,7 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
             yield Part(what, remove=partial(kept_worktrees.drop, project, issue))
 
 
-def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
+def _find_branches(project: Project, in_worktrees: set[IssueId]) -> list[str]:
     """Find the clone's own branches for issues. A branch in a worktree goes with the worktree."""
     found = remnants.list_local_branches(project)
     return [branch for issue, branch in found.items() if issue not in in_worktrees]

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 
 DEFAULT_ROOT = Path("/tmp")  # noqa: S108 - the protocol's well-known place; every open is guarded
 
@@ -40,7 +41,7 @@ OF_ISSUES = "dev-"
 """Beginning of the names of sessions that work on an issue, and of no other names."""
 
 
-def name_session(project: str, issue: int) -> str:
+def name_session(project: str, issue: IssueId) -> str:
     """Return the name of an issue's tmux session, without the '.' and ':' that tmux interprets."""
     return f"{prefix_sessions(project)}{issue}"
 
@@ -98,19 +99,19 @@ class Root(Struct, frozen=True):
         """File of the ends of all rotations of a context, one JSON line each."""
         return self.private / "health.jsonl"
 
-    def phase(self, project: str, issue: int) -> Path:
+    def phase(self, project: str, issue: IssueId) -> Path:
         """The phase file, which the agent writes."""
         return self.path / f"dev-session-{project}-{issue}.phase"
 
-    def ci_result(self, project: str, issue: int) -> Path:
+    def ci_result(self, project: str, issue: IssueId) -> Path:
         """The last output of CI, as the agent got it."""
         return self.path / f"ci-result-{project}-{issue}.txt"
 
-    def terminal_log(self, project: str, issue: int) -> Path:
+    def terminal_log(self, project: str, issue: IssueId) -> Path:
         """The terminal log, which tmux writes."""
         return self.path / f"dev-{project}-{issue}.log"
 
-    def renotify(self, project: str, issue: int) -> Path:
+    def renotify(self, project: str, issue: IssueId) -> Path:
         """Touched by the last reminder of an escalation."""
         return self.path / f"dev-renotify-{project}-{issue}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from sm.base.issue_id import IssueId
 from sm.issues.runners import Placement, Runner, Standing
 from sm.sessions.project import Project
 from sm.store.paths import name_session
@@ -24,13 +25,13 @@ class Side:
     def open(self) -> Runner:
         """The runner, as each process finds it."""
 
-    def make_placement(self, issue: int, attempt: int = 1) -> Placement:
+    def make_placement(self, issue: IssueId, attempt: int = 1) -> Placement:
         """What a tick makes before it has the session begun; without a handle."""
         named = self.project.name
         session = name_session(named, issue)
         return Placement(named, issue, session, self.name, self.host, attempt, CLAIM)
 
-    def place(self, issue: int, attempt: int = 1) -> Placement:
+    def place(self, issue: IssueId, attempt: int = 1) -> Placement:
         """A session that was begun."""
         return self.open().place(self.project, self.make_placement(issue, attempt))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sm.adapters import procfs
 from sm.adapters.forge.local import forge
+from sm.base.issue_id import IssueId
 from sm.config.load import load
 from sm.issues.look import phase_file
 from sm.sessions import plan, registry
@@ -55,7 +56,7 @@ def _git(*words: str) -> None:
 
 def put_session(
     project: Project,
-    issue: int,
+    issue: IssueId,
     title: str = "Mend it",
     *,
     phase: str = "",

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sm.base import plugin
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.base.plugin import describe
 from sm.config.schema import MachineSettings
 
@@ -22,7 +23,7 @@ class Subject(NamedTuple):
 
     session: str
     project: str = ""
-    issue: int = 0
+    issue: IssueId = 0
 
 
 class Figure(Struct, frozen=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId, spell
 from sm.base.text import CONTROL, LINE_BREAK, strip_ansi
 from sm.sessions import agent, terminal, terminal_log
 from sm.sessions.project import Project
@@ -37,7 +38,7 @@ SEQUENCE = 256
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
-def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
+def find_log_file(project: Project, issue: IssueId, *, monitor: bool = False) -> Path:
     """Find the log of the issue's session or of the last one that has ended: terminal or monitor.
 
     Raises:
@@ -50,12 +51,14 @@ def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Pat
         return path
     if directory.identity.exists():
         what = "monitor" if monitor else "agent"
-        raise SmError(f"the {what} of issue #{issue} of '{project.name}' has said nothing yet")
+        raise SmError(
+            f"the {what} of issue {spell(issue)} of '{project.name}' has said nothing yet"
+        )
     trace = f"sm trace {project.name} {issue}"
     return find_kept_file(
         project.root,
         directory.path.name,
-        f"issue #{issue} of '{project.name}' has no session, and nothing of one is left: "
+        f"issue {spell(issue)} of '{project.name}' has no session, and nothing of one is left: "
         f"see {trace}",
         monitor=monitor,
     )
@@ -76,7 +79,7 @@ def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool 
     )
 
 
-def _find_terminal_log(project: Project, directory: SessionDir, issue: int) -> Path:
+def _find_terminal_log(project: Project, directory: SessionDir, issue: IssueId) -> Path:
     """Return where the terminal of the issue is logged, also if its session has ended."""
     own = directory.terminal_log
     return own if own.exists() else project.root.terminal_log(project.name, issue)
@@ -96,7 +99,7 @@ def find_ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
     raise SmError(f"the {what} of '{session.address}' has said nothing yet")
 
 
-def is_over(project: Project, issue: int) -> bool:
+def is_over(project: Project, issue: IssueId) -> bool:
     """Whether the issue has no session (any more)."""
     return not project.root.session(name_session(project.name, issue)).identity.exists()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from sm.base.issue_id import IssueId
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions.history import Count, Verb
 from sm.store import events
@@ -168,7 +169,7 @@ class Numbers:
                 spans = standing.take_phase(phase, written, now)
                 self._enter(session, (*spans, standing.advance(now)))
 
-    def list_open(self) -> Iterator[tuple[str, str, int]]:
+    def list_open(self) -> Iterator[tuple[str, str, IssueId]]:
         """Yield the sessions that are not over, each with its project and issue."""
         for session in self._standings:
             if found := OF_ISSUE.fullmatch(session):

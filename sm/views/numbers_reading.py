@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.issues.look import phase_file
 from sm.sessions import registry
 from sm.store import journal
@@ -63,7 +64,7 @@ class NumbersReader:
             if session in there:
                 yield session, self._read_phase(names.get(project, project), issue)
 
-    def _read_phase(self, project: str, issue: int) -> tuple[str, float]:
+    def _read_phase(self, project: str, issue: IssueId) -> tuple[str, float]:
         """Read the phase file: the phase, and since when; an empty one if it cannot be read."""
         try:
             write = phase_file.read(self._root, project, issue)

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import PullRequest
 from sm.adapters.forge.review import find_last_verdict
 from sm.base.act import LOOK_AT_STATUS, Act, ActKind, run
+from sm.base.issue_id import IssueId
 from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
@@ -63,7 +64,7 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     key: str
     kind: NeedKind
     project: str = ""
-    issue: int = 0
+    issue: IssueId = 0
     session: str = ""
     name: str = ""
     title: str = ""

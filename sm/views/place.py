@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from sm.base import plugin
+from sm.base.issue_id import IssueId
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.project import Project
 from sm.store.paths import find_issue_number
@@ -167,13 +168,13 @@ that does not answer.
 class Places(Protocol):
     """Sessions on other machines. Each method answers at once where nothing runs elsewhere."""
 
-    def find(self, project: Project, issue: int) -> RemotePlace | None:
+    def find(self, project: Project, issue: IssueId) -> RemotePlace | None:
         """Find the session elsewhere that works on the issue."""
 
-    def find_past(self, project: Project, issue: int) -> RemotePlace | None:
+    def find_past(self, project: Project, issue: IssueId) -> RemotePlace | None:
         """Find where the last session of the issue was, which is over, if it was elsewhere."""
 
-    def list_issues(self, project: Project) -> set[int]:
+    def list_issues(self, project: Project) -> set[IssueId]:
         """Return the issues that are worked on elsewhere."""
 
     def begin_rows(self, project: Project) -> ReadRows:
@@ -190,12 +191,12 @@ def _list_places() -> Iterator[Places]:
     return (cast("Places", part) for _, part in plugin.load_parts("places"))
 
 
-def find_remote(project: Project, issue: int) -> RemotePlace | None:
+def find_remote(project: Project, issue: IssueId) -> RemotePlace | None:
     """Find the session elsewhere that works on the issue; None if there is none."""
     return next(filter(None, (one.find(project, issue) for one in _list_places())), None)
 
 
-def find_past_remote(project: Project, issue: int) -> RemotePlace | None:
+def find_past_remote(project: Project, issue: IssueId) -> RemotePlace | None:
     """Find where the last session of the issue was, which is over; None if it was here."""
     return next(filter(None, (one.find_past(project, issue) for one in _list_places())), None)
 
@@ -209,7 +210,7 @@ def find_remote_by_id(projects: Iterable[Project], session: str) -> RemotePlace 
     return None
 
 
-def find_meant_issue(config: Config, text: str) -> tuple[Project, int] | None:
+def find_meant_issue(config: Config, text: str) -> tuple[Project, IssueId] | None:
     """Find the issue that `text` means: `PROJECT#ISSUE`, or the id of its session."""
     if wanted := OF_ISSUE.fullmatch(text):
         settings = config.project(wanted[1])
@@ -220,9 +221,9 @@ def find_meant_issue(config: Config, text: str) -> tuple[Project, int] | None:
     return None
 
 
-def list_remote_issues(project: Project) -> set[int]:
+def list_remote_issues(project: Project) -> set[IssueId]:
     """Return the issues that are worked on elsewhere."""
-    return set[int]().union(*(one.list_issues(project) for one in _list_places()))
+    return set[IssueId]().union(*(one.list_issues(project) for one in _list_places()))
 
 
 def begin_remote_rows(project: Project) -> ReadRows:

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId, spell
 from sm.base.text import one_line
 from sm.config.schema import MachineSettings
 from sm.issues import meters
@@ -50,7 +51,7 @@ RECENT_S = 24 * 3600
 class WaitingIssue(Struct, frozen=True):
     """Open issue that no session here works on; `why` says why it is not ready, '' if it is."""
 
-    issue: int
+    issue: IssueId
     title: str
     why: str = ""
 
@@ -63,14 +64,14 @@ class WaitingIssue(Struct, frozen=True):
 class KeptWorktree(Struct, frozen=True):
     """Worktree that was kept when its session ended."""
 
-    issue: int
+    issue: IssueId
     worktree: str
 
 
 class MergedPull(Struct, frozen=True):
     """Pull request that was merged `age_s` seconds ago; `issue` is 0 if it belongs to none."""
 
-    issue: int
+    issue: IssueId
     pull: int
     title: str
     age_s: float
@@ -110,7 +111,7 @@ class Overview(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     hint: str = ""
     ad_hoc: tuple[SessionRow, ...] = ()
-    unlisted: tuple[int, ...] = ()
+    unlisted: tuple[IssueId, ...] = ()
     backlog: str = ""
     silent_s: float = 0.0
     paused: tuple[str, ...] = ()
@@ -233,7 +234,7 @@ def read_overview(
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
-    kept = dict[int, str]()
+    kept = dict[IssueId, str]()
     if with_kept:
         kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), kept)
     at_work = {one.issue for one in sessions} | list_remote_issues(project)
@@ -282,18 +283,20 @@ def _list_merged(project: Project, known: Snapshot, now: float) -> Iterator[Merg
 
 
 def _list_waiting(
-    project: Project, at_work: Collection[int], known: Snapshot
+    project: Project, at_work: Collection[IssueId], known: Snapshot
 ) -> Iterator[WaitingIssue]:
     for issue in _idle(at_work, known):
         if _is_listed(project, issue):
             yield WaitingIssue(issue.number, issue.title, _why(project, known, issue))
 
 
-def _list_unlisted(project: Project, at_work: Collection[int], known: Snapshot) -> tuple[int, ...]:
+def _list_unlisted(
+    project: Project, at_work: Collection[IssueId], known: Snapshot
+) -> tuple[IssueId, ...]:
     return tuple(one.number for one in _idle(at_work, known) if not _is_listed(project, one))
 
 
-def _idle(at_work: Collection[int], known: Snapshot) -> list[Issue]:
+def _idle(at_work: Collection[IssueId], known: Snapshot) -> list[Issue]:
     """List the open issues that no session works on, here or elsewhere, in order."""
     found = (
         one for one in known.issues if one.state is IssueState.OPEN and one.number not in at_work
@@ -328,7 +331,7 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
     return ""
 
 
-def _list_needs(known: Snapshot, number: int) -> list[int]:
+def _list_needs(known: Snapshot, number: IssueId) -> list[IssueId]:
     found = known.issue(number)
     return list_blockers(known, found) if found else []
 
@@ -338,7 +341,7 @@ def _hint(
     sessions: Collection[IssueSession],
     known: Snapshot,
     silence: Silence | None,
-    kept: Mapping[int, str],
+    kept: Mapping[IssueId, str],
 ) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
@@ -349,7 +352,9 @@ def _hint(
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     if kept:  # state in /tmp is gone after a restart of the machine, work is not
-        named = [f"#{issue} in '{one_line(path)}'" for issue, path in list(kept.items())[:NAMED]]
+        named = [
+            f"{spell(issue)} in '{one_line(path)}'" for issue, path in list(kept.items())[:NAMED]
+        ]
         more = f" and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
         return (
             "dev-poll has not looked yet, as after a restart of the machine: "

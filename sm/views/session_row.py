@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, ReviewState
 from sm.base.decoding import convert
+from sm.base.issue_id import IssueId
 from sm.sessions.activity import Evidence, Proof
 from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.open_need import OpenNeed
@@ -95,7 +96,7 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     project: str = ""
-    issue: int = 0
+    issue: IssueId = 0
     title: str = ""
     provider: str = ""
     parent: str = ""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId, spell
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import activity, registry, terminal_log
 from sm.sessions.history import Count, Verb
@@ -65,7 +66,7 @@ class Story(Struct, frozen=True):
     figures: tuple[str, ...] = ()
 
 
-def read_story(project: Project, issue: int) -> Story:
+def read_story(project: Project, issue: IssueId) -> Story:
     """Read what happened for `issue`; also if its session is long over.
 
     Raises:
@@ -73,7 +74,7 @@ def read_story(project: Project, issue: int) -> Story:
 
     """
     session = name_session(project.name, issue)
-    return read_story_of(project.root, session, f"issue #{issue} of '{project.name}'")
+    return read_story_of(project.root, session, f"issue {spell(issue)} of '{project.name}'")
 
 
 def read_story_of(root: Root, session: str, what: str) -> Story:

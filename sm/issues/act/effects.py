@@ -14,6 +14,7 @@ from sm.adapters.git_push import RefMovedError
 from sm.base.act_guard import before_act
 from sm.base.decoding import decode
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
+from sm.base.issue_id import spell
 from sm.base.refusal import Refusal, Status
 from sm.channels import people
 from sm.channels.channel import Word
@@ -177,7 +178,7 @@ def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
         branch=session.record.branch,
         base=session.record.base,
         title=issue.title,
-        body=f"Closes #{issue.number}",
+        body=f"Closes {spell(issue.number)}",
         author=BOT,
     )
     return pull.name
@@ -324,7 +325,9 @@ def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         session.project.forge.issues.close(session.issue)
     except RefusedError as error:  # such as for an open issue that it depends on
-        said = f"the forge does not close issue #{session.issue}: {error.said or error.message}"
+        said = (
+            f"the forge does not close issue {spell(session.issue)}: {error.said or error.message}"
+        )
         people.tell(session, Word(ident, f"{said}. Its work is merged: close it by hand.", said))
         return f"kept open: {error.said or error.message}"
     return ""

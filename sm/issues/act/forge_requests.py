@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
+from sm.base.issue_id import IssueId
 from sm.base.nonce import make_nonce
 from sm.sessions import registry
 from sm.sessions.session import IssueSession
@@ -55,7 +56,7 @@ class ForgeRequest(Struct, frozen=True):
 
     id: str
     verb: ForgeVerb
-    number: int
+    number: IssueId
     at: float
     text: str = ""
     head: str = ""
@@ -81,7 +82,7 @@ class RefusedRequestError(SmError):
 
 
 def make_request(
-    verb: ForgeVerb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
+    verb: ForgeVerb, number: IssueId, *, text: str = "", head: str = "", on_pull: bool = False
 ) -> ForgeRequest:
     """Return a request: one that writes is new each time, one that reads always the same."""
     now = time.time()

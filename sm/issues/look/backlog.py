@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look.seen import Snapshot
 from sm.sessions.project import Project
@@ -25,10 +26,10 @@ def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
     )
 
 
-def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
+def list_blockers(seen: Snapshot, issue: Issue) -> list[IssueId]:
     """Return the open issues that `issue` depends on."""
 
-    def is_closed(number: int) -> bool:
+    def is_closed(number: IssueId) -> bool:
         found = seen.issue(number)
         return found is not None and found.state is IssueState.CLOSED
 

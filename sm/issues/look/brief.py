@@ -21,6 +21,7 @@ from sm.adapters.forge.model import (
     hash_text,
 )
 from sm.base.errors import StateError
+from sm.base.issue_id import spell
 
 NAME_LIMIT = 300
 """Greatest number of characters of a title, an author, a step of CI."""
@@ -55,10 +56,11 @@ def _write_dependencies(issue: Issue) -> str:
     needed = dict.fromkeys(issue.dependencies())
     if len(needed) > DEPENDENCIES_LIMIT:
         raise StateError(
-            f"issue #{issue.number} depends on {len(needed):,} issues, {DEPENDENCIES_LIMIT:,} are "
+            f"issue {spell(issue.number)} depends on {len(needed):,} issues, "
+            f"{DEPENDENCIES_LIMIT:,} are "
             "allowed: it is passed over until it names fewer"
         )
-    return "\n".join(f"Depends on #{number}" for number in needed)
+    return "\n".join(f"Depends on {spell(number)}" for number in needed)
 
 
 def _brief_comment(comment: Comment) -> Comment:

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look.seen import Snapshot
 from sm.sessions.fence import name_claim
@@ -46,7 +47,7 @@ class Share(Struct, frozen=True, kw_only=True):
     """
 
     seen: Snapshot
-    covers: dict[int, Lines]
+    covers: dict[IssueId, Lines]
     basis: str
     account: str
     lasts_s: float
@@ -88,7 +89,7 @@ class Brought(Struct, frozen=True, kw_only=True):
 def narrow(
     project: ProjectSettings,
     seen: Snapshot,
-    issues: Collection[int],
+    issues: Collection[IssueId],
     *,
     account: str,
     lasts_s: float,

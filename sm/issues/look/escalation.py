@@ -6,6 +6,7 @@ import re
 
 from sm.adapters.forge.model import PullRequest
 from sm.base.clock import format_time
+from sm.base.issue_id import IssueId
 from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
@@ -88,7 +89,7 @@ def tell_limit(facts: Facts) -> str:
     return meters.describe(limit, facts.now) if limit and limit.holds else ""
 
 
-def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:
+def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: IssueId) -> tuple[str, ...]:
     """Return the names of the people whom a question about `issue` calls, as last `seen`.
 
     First the names in the configuration; else, on a forge with accounts, the assignees, else the

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sm.base.errors import StateError
+from sm.base.issue_id import IssueId
 from sm.base.phase import PhaseWrite, parse
 from sm.store.files import create_exclusive, open_guarded
 from sm.store.own_group import may_others_write
@@ -22,7 +23,7 @@ SLACK_S = 1.0
 """Difference that clocks of programs and file systems may have, in seconds."""
 
 
-def create(root: Root, project: str, issue: int) -> Path:
+def create(root: Root, project: str, issue: IssueId) -> Path:
     """Make an empty phase file (0600), or keep the existing one; return its path.
 
     Raises:
@@ -35,7 +36,7 @@ def create(root: Root, project: str, issue: int) -> Path:
     return path
 
 
-def read(root: Root, project: str, issue: int) -> PhaseWrite | None:
+def read(root: Root, project: str, issue: IssueId) -> PhaseWrite | None:
     """Return what the agent wrote last; None if there is no such file.
 
     Raises:
@@ -51,7 +52,7 @@ def read(root: Root, project: str, issue: int) -> PhaseWrite | None:
 
 
 def read_corrected(
-    root: Root, project: str, issue: int, *, not_before: float, is_known: Callable[[str], bool]
+    root: Root, project: str, issue: IssueId, *, not_before: float, is_known: Callable[[str], bool]
 ) -> PhaseWrite | None:
     """Read as `read` does, but first give a write of an impossible time the present one.
 

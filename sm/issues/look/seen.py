@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Batch, Issue, PullRequest
 from sm.adapters.forge.trust import Trust
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 
 
@@ -34,7 +35,7 @@ class Snapshot(Struct, frozen=True, dict=True):
         """Whether it shows only what concerns the sessions of a node."""
         return not self.basis
 
-    def issue(self, number: int) -> Issue | None:
+    def issue(self, number: IssueId) -> Issue | None:
         """Return the issue, without its text; None if it is unknown."""
         return self._by_number.get(number)
 
@@ -60,7 +61,7 @@ class Snapshot(Struct, frozen=True, dict=True):
         return frozenset(self.writers)
 
     @cached_property
-    def _by_number(self) -> dict[int, Issue]:
+    def _by_number(self) -> dict[IssueId, Issue]:
         return {issue.number: issue for issue in self.issues}
 
     @cached_property

@@ -28,6 +28,7 @@ from sm.adapters.forge.spender import spend_for
 from sm.base.clock import Deadline, is_within
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look import brought, webhooks, wishes
 from sm.issues.look.brief import brief_issue, brief_pull, cut
@@ -416,7 +417,9 @@ def _wake_changed(project: Project, before: Snapshot | None, after: Snapshot) ->
             registry.poke(session.dir)
 
 
-def _view(seen: Snapshot, issue: int, branch: str) -> tuple[Issue | None, PullRequest | None, str]:
+def _view(
+    seen: Snapshot, issue: IssueId, branch: str
+) -> tuple[Issue | None, PullRequest | None, str]:
     return seen.issue(issue), seen.pull(branch), seen.head(branch)
 
 
@@ -429,7 +432,7 @@ def full_check(project: Project, pull: PullRequest | None) -> Check:
     return project.forge.checks.read(pull.head) if pull else Check(CheckState.NONE)
 
 
-def is_open(snapshot: Snapshot, number: int) -> bool:
+def is_open(snapshot: Snapshot, number: IssueId) -> bool:
     """Whether the issue is open; one that is not in sight counts as open."""
     issue = snapshot.issue(number)
     return issue is None or issue.state is IssueState.OPEN

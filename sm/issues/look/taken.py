@@ -21,6 +21,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import TemporaryError
+from sm.base.issue_id import IssueId, spell
 from sm.base.text import one_line
 from sm.issues.look.kept_text import (
     Heeded,
@@ -144,7 +145,7 @@ def refuse_another(session: IssueSession) -> None:
         )
 
 
-def check_source(project: Project, issue: int, source: SourcedText) -> None:
+def check_source(project: Project, issue: IssueId, source: SourcedText) -> None:
     """Refuse a title or a text, unless a trusted person has saved it last or set a label after.
 
     If the forge does not say who has edited it, the author counts.
@@ -161,7 +162,7 @@ def check_source(project: Project, issue: int, source: SourcedText) -> None:
         if not _is_vouched(saved, source.author, [one for one in marks if one], trust):
             who = saved.by or source.author
             raise UntrustedTextError(
-                f"#{issue}: '{who}', who is not trusted, has saved its {part} last: "
+                f"{spell(issue)}: '{who}', who is not trusted, has saved its {part} last: "
                 f"to have it worked on, read it, and set the label '{labels.backlog}' anew"
             )
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from sm.base.issue_id import IssueId, spell
 
-def find_circle(start: int, needs: Callable[[int], Iterable[int]]) -> tuple[int, ...]:
+
+def find_circle(
+    start: IssueId, needs: Callable[[IssueId], Iterable[IssueId]]
+) -> tuple[IssueId, ...]:
     """Find the way from an issue back to itself, over what each needs; empty if there is none."""
     came_from = {start: 0}
     ahead = [start]
@@ -24,10 +28,10 @@ def find_circle(start: int, needs: Callable[[int], Iterable[int]]) -> tuple[int,
     return ()
 
 
-def explain_circle(circle: tuple[int, ...]) -> str:
+def explain_circle(circle: tuple[IssueId, ...]) -> str:
     """Say what is wrong and what helps, '' if there is no circle."""
     if not circle:
         return ""
-    way = " → ".join(f"#{number}" for number in circle)
+    way = " → ".join(spell(number) for number in circle)
     itself = "itself" if len(circle) == 2 else f"itself by {way}"
     return f"; so it waits for {itself}: edit the text of one of them"

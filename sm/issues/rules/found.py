@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.base.issue_id import IssueId, spell
+
 MOMENT_S = 60.0
 """Age, in seconds, below which a thing may be at its beginning or its end just now."""
 
@@ -56,7 +58,7 @@ class Left(Struct, frozen=True, kw_only=True):
 
     thing: Thing
     name: str
-    issue: int = 0
+    issue: IssueId = 0
     standing: Standing = Standing.OPEN
     owner: Owner = Owner.OURS
     has_session: bool = False
@@ -84,7 +86,12 @@ class Left(Struct, frozen=True, kw_only=True):
     @property
     def who(self) -> str:
         """Name that people have for the session: by its issue, or its own."""
-        return f"#{self.issue}" if self.issue else self.name
+        return spell(self.issue) if self.issue else self.name
+
+    @property
+    def called(self) -> str:
+        """What people call its issue."""
+        return spell(self.issue)
 
     @property
     def quoted(self) -> str:

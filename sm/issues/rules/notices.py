@@ -7,6 +7,7 @@ from functools import partial
 
 from msgspec import structs
 
+from sm.base.issue_id import spell
 from sm.base.need import NeedKind
 from sm.base.quoting import code
 from sm.base.redact import redact
@@ -68,7 +69,7 @@ def _case(row: str, m: Material) -> Case:
 
 def _which(m: Material) -> str:
     pull = f", pull request {name_pull(m)}" if m.pull else ""
-    return f"(issue #{m.issue.number}{pull})"
+    return f"(issue {spell(m.issue.number)}{pull})"
 
 
 def _what_helps(m: Material, asked: Need) -> str:
@@ -91,7 +92,8 @@ def _ci_log(m: Material) -> str:
 
 def _dialog(m: Material) -> str:
     parts = [
-        f"**A dialog is open in the agent's terminal** (issue #{m.issue.number}), and sm answers "
+        f"**A dialog is open in the agent's terminal** (issue {spell(m.issue.number)}), and sm "
+        "answers "
         "none. It asks:",
         _indent(m.dialog or "(see the terminal)"),
         f"To answer: `{m.attach_command}`, there. Nothing else reaches it, and until then nothing "
@@ -102,7 +104,7 @@ def _dialog(m: Material) -> str:
 
 def _asked(m: Material) -> str:
     parts = [
-        f"**The agent has ended its turn with a question** (issue #{m.issue.number}):",
+        f"**The agent has ended its turn with a question** (issue {spell(m.issue.number)}):",
         _indent(normalise(m.question) or "(see the terminal)"),
         f"To answer: {m.answer_help}, or `{m.attach_command}`, there. It waits until then.",
     ]
@@ -111,7 +113,7 @@ def _asked(m: Material) -> str:
 
 def _watched(m: Material) -> str:
     return (
-        f"**The agent does nothing** (issue #{m.issue.number}), and sm does not end it, as a "
+        f"**The agent does nothing** (issue {spell(m.issue.number)}), and sm does not end it, as a "
         f"person is attached to it.\n\nIf it is to go on: {m.answer_help}, or "
         f"a prompt in its terminal (`{m.attach_command}`). If not: "
         f"`sm kill {m.project} {m.issue.number}`."
@@ -123,7 +125,7 @@ def _review_waits(m: Material) -> str:
     review = f"sm review {m.project}#{pull}"
     by_sm = f"`{review} --approve`. To ask for changes: `{review} --request-changes -m TEXT`."
     return (
-        f"**Pull request {name_pull(m)} waits for a review** (issue #{m.issue.number}, "
+        f"**Pull request {name_pull(m)} waits for a review** (issue {spell(m.issue.number)}, "
         f"{code(_name_title(m))}). CI: {m.check.state}.\n\nTo read it: "
         f"`sm pr diff {m.project}#{pull}`. "
         f"To approve: {code(m.reviewed_at) if m.reviewed_at else by_sm}"
@@ -132,7 +134,8 @@ def _review_waits(m: Material) -> str:
 
 def _ci_unapproved(m: Material) -> str:
     return (
-        f"**CI waits for an approval** (issue #{m.issue.number}, pull request {name_pull(m)}): "
+        f"**CI waits for an approval** (issue {spell(m.issue.number)}, pull request "
+        f"{name_pull(m)}): "
         f"{code(m.check.unapproved)} begins once a person has approved it.\n\n"
         f"To approve or decline it: {code(find_approval_page(m.check))}"
     )
@@ -140,7 +143,8 @@ def _ci_unapproved(m: Material) -> str:
 
 def _silent(m: Material) -> str:
     return (
-        f"**The agent ends its turns without a phase** (issue #{m.issue.number}), and was reminded "
+        f"**The agent ends its turns without a phase** (issue {spell(m.issue.number)}), and was "
+        "reminded "
         f"{REMINDERS} times.\n\nTo tell it how to go on: {m.answer_help}, or "
         f"`{m.attach_command}`, there."
     )
@@ -152,7 +156,8 @@ def _name_title(m: Material) -> str:
 
 def _ci_broken(m: Material) -> str:
     parts = [
-        f"**CI itself failed** (issue #{m.issue.number}, pull request {name_pull(m)}): nothing "
+        f"**CI itself failed** (issue {spell(m.issue.number)}, pull request {name_pull(m)}): "
+        "nothing "
         "is known of the commit." + (" It was run once more by itself." if m.repeated else ""),
         f"Reason: {code(m.check.step)}. Log: {code(m.check.url)}",
         f"When that is mended, have it run again: `sm ci rerun {m.project} {m.issue.number}`. "
@@ -163,28 +168,30 @@ def _ci_broken(m: Material) -> str:
 
 def _parked(m: Material) -> str:
     return (
-        f"The session of issue #{m.issue.number} is parked until {m.until}: {code(m.failure)}. "
+        f"The session of issue {spell(m.issue.number)} is parked until {m.until}: "
+        f"{code(m.failure)}. "
         "It goes on then by itself; nothing is to be done."
     )
 
 
 def _context_refused(m: Material) -> str:
     return (
-        f"The conversation of the agent of issue #{m.issue.number} is given up: {code(m.failure)}. "
+        f"The conversation of the agent of issue {spell(m.issue.number)} is given up: "
+        f"{code(m.failure)}. "
         "Another one goes on from its worktree and branch; nothing is to be done."
     )
 
 
 def _limit_wait(m: Material) -> str:
     return (
-        f"The session of issue #{m.issue.number} begins nothing new: {code(tell_limit(m))}. "
+        f"The session of issue {spell(m.issue.number)} begins nothing new: {code(tell_limit(m))}. "
         "That is by itself; nothing is to be done."
     )
 
 
 def _remark(m: Material) -> str:
     return (
-        f"The agent of issue #{m.issue.number}: {code(m.remark)}.\n\n"
+        f"The agent of issue {spell(m.issue.number)}: {code(m.remark)}.\n\n"
         f"No answer is needed; to look at it: `{m.attach_command}`."
     )
 
@@ -193,7 +200,7 @@ def _reminder(m: Material) -> str:
     asked = describe_need(_case(m.asked_row, m))
     reason = f" Reason: {code(asked.detail)}." if asked.detail else ""
     return (
-        f"Reminder: issue #{m.issue.number} still waits for {asked.waits_for}. "
+        f"Reminder: issue {spell(m.issue.number)} still waits for {asked.waits_for}. "
         f"{asked.cause}.{reason} {_what_helps(m, asked)}"
     )
 
@@ -243,7 +250,7 @@ def _stopped(m: Material) -> str:
 
 def _why_stopped(m: Material) -> str:
     """Say who has stopped it: `sm kill` is told from the label that it sets."""
-    issue = f"issue #{m.issue.number}"
+    issue = f"issue {spell(m.issue.number)}"
     match m.row:
         case "issue-closed":
             return f"{issue} was closed"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from sm.adapters.forge.model import Check, Review
 from sm.base import quoting
+from sm.base.issue_id import spell
 from sm.base.phase import SENTINELS, Phase, explain_protocol
 from sm.base.quoting import SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import format_count, one_line
@@ -42,8 +43,8 @@ def _protocol_here(m: Material) -> str:
 
 
 def _start(m: Material) -> str:
-    return f"""You work on issue #{m.issue.number} of project {m.project}, in this git worktree, \
-on branch {m.branch} (from {m.remote}/{m.base}).{_work_there(m)}
+    return f"""You work on issue {spell(m.issue.number)} of project {m.project}, in this git \
+worktree, on branch {m.branch} (from {m.remote}/{m.base}).{_work_there(m)}
 
 {quote_issue(m)}
 
@@ -88,7 +89,7 @@ def _context_refused(m: Material) -> str:
 
 def _take_over(m: Material, before: str) -> str:
     parts = [
-        f"You take over issue #{m.issue.number} of project {m.project}: {before}. "
+        f"You take over issue {spell(m.issue.number)} of project {m.project}: {before}. "
         f"Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _moved(m),
@@ -380,7 +381,7 @@ def _first(m: Material) -> str:
     asked = fence("question", first_part(m.words or "(no words)", name_issue_command(m)), m.nonce)
     return (
         f"[sm] {whose} asks, and you are asked before people are. It works on issue "
-        f"#{m.issue.number} in {quoting.path(m.worktree)}, on branch {m.branch}:\n{asked}\n"
+        f"{spell(m.issue.number)} in {quoting.path(m.worktree)}, on branch {m.branch}:\n{asked}\n"
         f"If you know the answer: sm reply {m.project} {m.issue.number} TEXT\n"
         f"If you do not, do nothing: people are asked at {m.first_until}."
     )
@@ -393,7 +394,7 @@ def _reply(m: Material) -> str:
 
 def _edited(m: Material) -> str:
     return (
-        f"[sm] Issue #{m.issue.number} was edited{_by(m.edited.editors)}. What has changed:\n"
+        f"[sm] Issue {spell(m.issue.number)} was edited{_by(m.edited.editors)}. What has changed:\n"
         f"{quote_edit(m)}\n"
         f"All of it as it is now: {name_issue_command(m)}\n"
         f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "

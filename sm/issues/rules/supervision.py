@@ -174,7 +174,7 @@ ROWS: tuple[Row, ...] = (
         Thing.CLAIM,
         "it is ours, its issue is open, no session is on record, and none is paused",
         By.TICK,
-        "issue #{left.issue} is claimed by us and has no session",
+        "issue {left.called} is claimed by us and has no session",
         "dev-poll takes it up again while it is open; to give it up: {at.git} push {at.remote} "
         ":{left.name}",
         Act.START,
@@ -189,11 +189,11 @@ ROWS: tuple[Row, ...] = (
         "it is ours, its issue is closed, blocked or deleted, no session is on record, and none is "
         "paused",
         By.BOTH,
-        "issue #{left.issue} is {left.standing}, and still claimed by us",
+        "issue {left.called} is {left.standing}, and still claimed by us",
         "",
         Act.LET_GO,
-        "give up the claim of #{left.issue}, which is {left.standing}",
-        "gave up the claim of #{left.issue}, which is {left.standing}",
+        "give up the claim of {left.called}, which is {left.standing}",
+        "gave up the claim of {left.called}, which is {left.standing}",
         when=lambda left: left.owner is Owner.OURS and not (left.has_session or left.is_paused),
     ),
     Row(
@@ -201,7 +201,7 @@ ROWS: tuple[Row, ...] = (
         Thing.CLAIM,
         "it names this machine, user and state root, and a clone that is not there any more",
         By.PERSON,
-        "issue #{left.issue} is claimed by your clone as it was at '{left.detail}'",
+        "issue {left.called} is claimed by your clone as it was at '{left.detail}'",
         "to have it worked on from here: sm recover {at.project}#{left.issue}",
         when=lambda left: left.owner is Owner.MOVED,
     ),
@@ -210,7 +210,7 @@ ROWS: tuple[Row, ...] = (
         Thing.ISSUE,
         "a session works on it, and the forge does not have it",
         By.PERSON,
-        "session '{left.name}' works on issue #{left.issue}, which the forge does not have",
+        "session '{left.name}' works on issue {left.called}, which the forge does not have",
         "it was deleted or moved; to end the session, with its work kept: sm kill "
         "{at.project}#{left.issue}",
         when=lambda left: left.has_session and left.standing is Standing.UNKNOWN,
@@ -220,7 +220,7 @@ ROWS: tuple[Row, ...] = (
         Thing.ISSUE,
         "its label says that a session works on it, and nobody has claimed it",
         By.PERSON,
-        "issue #{left.issue} is labelled as being worked on, and no session works on it",
+        "issue {left.called} is labelled as being worked on, and no session works on it",
         "to have it worked on: sm issue label {at.project}#{left.issue} --add {at.backlog}",
         when=lambda left: (
             left.is_marked and not (left.has_session or left.is_claimed or left.is_settled)
@@ -232,11 +232,11 @@ ROWS: tuple[Row, ...] = (
         "we have made it, no session is on record, its issue is closed or deleted and not claimed, "
         "and nobody is at it",
         By.BOTH,
-        "tmux session '{left.name}' has no record, and issue #{left.issue} is {left.standing}",
+        "tmux session '{left.name}' has no record, and issue {left.called} is {left.standing}",
         "{at.tmux} kill-session -t '={left.name}'",
         Act.END_TERMINAL,
-        "end tmux session '{left.name}': issue #{left.issue} is {left.standing}",
-        "ended tmux session '{left.name}': issue #{left.issue} is {left.standing}",
+        "end tmux session '{left.name}': issue {left.called} is {left.standing}",
+        "ended tmux session '{left.name}': issue {left.called} is {left.standing}",
         lambda left: (
             left.owner is Owner.OURS and left.is_over and not (left.has_session or left.is_claimed)
         ),
@@ -301,7 +301,7 @@ ROWS: tuple[Row, ...] = (
         Thing.WORKTREE,
         "its folder is where worktrees are, and the clone does not know it",
         By.PERSON,
-        "'{left.name}' is where the worktree of issue #{left.issue} belongs, and is none of the "
+        "'{left.name}' is where the worktree of issue {left.called} belongs, and is none of the "
         "clone's",
         "look what is in it, and move it away",
         when=lambda left: left.is_there and not left.is_linked,
@@ -311,11 +311,11 @@ ROWS: tuple[Row, ...] = (
         Thing.WORKTREE,
         "its issue is closed or deleted, not claimed, and no session is on record",
         By.BOTH,
-        "a worktree of issue #{left.issue} was kept: '{left.name}'",
+        "a worktree of issue {left.called} was kept: '{left.name}'",
         "sm worktree drop {at.project}#{left.issue}",
         Act.REMOVE_WORKTREE,
-        "remove the worktree of #{left.issue}",
-        "removed the worktree of #{left.issue}",
+        "remove the worktree of {left.called}",
+        "removed the worktree of {left.called}",
         lambda left: left.is_over and not (left.has_session or left.is_claimed),
     ),
     Row(
@@ -324,7 +324,7 @@ ROWS: tuple[Row, ...] = (
         "its folder beside the clone was removed by hand, it was on its own branch, its issue is "
         "not claimed, and no session is on record",
         By.BOTH,
-        "the worktree of issue #{left.issue} was removed by hand: '{left.name}'",
+        "the worktree of issue {left.called} was removed by hand: '{left.name}'",
         "{at.git} worktree remove {left.quoted}",
         Act.FORGET_WORKTREE,
         "drop git's record of '{left.name}', which was removed by hand; its branch stays",
@@ -338,7 +338,7 @@ ROWS: tuple[Row, ...] = (
         Thing.WORKTREE,
         "its issue is open, and no session is on record",
         By.PERSON,
-        "a worktree of issue #{left.issue} was kept: '{left.name}'",
+        "a worktree of issue {left.called} was kept: '{left.name}'",
         "it goes with its issue; to remove it now: sm worktree drop {at.project}#{left.issue}",
         when=lambda left: not left.has_session,
     ),
@@ -347,11 +347,11 @@ ROWS: tuple[Row, ...] = (
         Thing.PULL,
         "sm has opened it, and its issue is closed, not claimed, and has no session",
         By.BOTH,
-        "pull request {left.name} of #{left.issue} is open, and the issue is closed",
+        "pull request {left.name} of {left.called} is open, and the issue is closed",
         "sm pr close {left.name}",
         Act.CLOSE_PULL,
-        "close the pull request {left.name} of #{left.issue}",
-        "closed the pull request {left.name} of #{left.issue}, which is closed",
+        "close the pull request {left.name} of {left.called}",
+        "closed the pull request {left.name} of {left.called}, which is closed",
         lambda left: left.is_over and not (left.has_session or left.is_claimed),
     ),
     Row(
@@ -359,7 +359,7 @@ ROWS: tuple[Row, ...] = (
         Thing.BRANCH,
         "it is on the remote without work, and its issue is closed, not claimed, has no session",
         By.BOTH,
-        "branch '{left.name}' has no work, and issue #{left.issue} is closed",
+        "branch '{left.name}' has no work, and issue {left.called} is closed",
         "{at.git} push {at.remote} :refs/heads/{left.name}",
         Act.DELETE_BRANCH,
         "delete the branch '{left.name}'",
@@ -374,7 +374,7 @@ ROWS: tuple[Row, ...] = (
         "it is one of the clone without a worktree, and its issue is closed, not claimed, has no "
         "session",
         By.DOCTOR,
-        "your clone has the branch '{left.name}', and issue #{left.issue} is closed",
+        "your clone has the branch '{left.name}', and issue {left.called} is closed",
         "{at.git} branch -D {left.name}",
         Act.REMOVE_WORKTREE,
         "delete the branch '{left.name}' of the clone, if its work is on the remote",

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git_push import PushRefusedError
 from sm.base.errors import SmError
+from sm.base.issue_id import spell
 from sm.issues.rules.found import Left, Thing
 from sm.issues.rules.supervision import Act, By, Ruling, judge
 from sm.issues.start import identify, put_on_record, settle
@@ -85,7 +86,7 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
 def _tell(outcome: Outcome) -> Iterator[str]:
     ruling = outcome.ruling
     if outcome.failed and ruling.left.thing is Thing.SESSION:
-        yield Unable(f"cannot look after #{ruling.left.issue}: {outcome.kept}")
+        yield Unable(f"cannot look after {spell(ruling.left.issue)}: {outcome.kept}")
     elif outcome.failed:
         yield f"cannot {ruling.doing}: {outcome.kept}"
     elif ruling.done and not outcome.kept:

@@ -15,6 +15,7 @@ from sm.adapters.git import WorktreeEntry
 from sm.adapters.tmux import Pane
 from sm.base.errors import StateError
 from sm.base.foreign import read_number
+from sm.base.issue_id import IssueId, spell
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.found import Left, Owner, Standing, Thing
@@ -52,7 +53,7 @@ class Scene(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def by_issue(self) -> dict[int, IssueSession]:
+    def by_issue(self) -> dict[IssueId, IssueSession]:
         """Sessions by issue."""
         return {session.issue: session for session in self.sessions}
 
@@ -71,11 +72,11 @@ class Scene(Struct, frozen=True, dict=True):
         return self.pauses.find(self.project.name, name) is not None
 
     @cached_property
-    def entries(self) -> dict[int, WorktreeEntry]:
+    def entries(self) -> dict[IssueId, WorktreeEntry]:
         """Git's records of the worktrees that were made for issues."""
         return kept_worktrees.list_entries(self.project)
 
-    def stand(self, number: int) -> Standing:
+    def stand(self, number: IssueId) -> Standing:
         """Return the issue's standing; one out of sight is asked for if that is worth a request.
 
         Otherwise that one counts as open: it may have been filed just now.
@@ -88,12 +89,12 @@ class Scene(Struct, frozen=True, dict=True):
                 return Standing.UNKNOWN
         return judge_issue(self.project.settings, issue) if issue else Standing.OPEN
 
-    def has_session(self, number: int) -> bool:
+    def has_session(self, number: IssueId) -> bool:
         """Whether there is a session of the issue, which may have been begun just now."""
         name = name_session(self.project.name, number)
         return number in self.by_issue or self.project.root.session(name).identity.exists()
 
-    def is_claimed(self, number: int) -> bool:
+    def is_claimed(self, number: IssueId) -> bool:
         """Whether anybody has claimed the issue."""
         return claim.is_held(number, self.seen.refs)
 
@@ -146,7 +147,7 @@ def _find_sessions(scene: Scene) -> Iterator[Left | Unable]:
                 is_paused=scene.is_paused(session.name),
             )
         except StateError as error:  # only its files are damaged: the others go on
-            yield Unable(f"cannot look after #{session.issue}: {error.message}")
+            yield Unable(f"cannot look after {spell(session.issue)}: {error.message}")
 
 
 def _find_claims(scene: Scene) -> Iterator[Left]:
@@ -172,7 +173,7 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
         )
 
 
-def _find_former_place(scene: Scene, number: int) -> str:
+def _find_former_place(scene: Scene, number: IssueId) -> str:
     if not scene.thoroughly:
         return ""
     project = scene.project
@@ -194,7 +195,7 @@ def _find_issues(scene: Scene) -> Iterator[Left]:
         if labels.in_progress in issue.labels:
             yield Left(
                 thing=Thing.ISSUE,
-                name=f"#{issue.number}",
+                name=spell(issue.number),
                 issue=issue.number,
                 standing=judge_issue(scene.project.settings, issue),
                 has_session=issue.number in scene.by_issue,
@@ -289,7 +290,7 @@ def _find_branches(scene: Scene) -> Iterator[Left]:
 
 
 def _of_branch(
-    scene: Scene, thing: Thing, name: str, number: int, *, is_local: bool = False
+    scene: Scene, thing: Thing, name: str, number: IssueId, *, is_local: bool = False
 ) -> Left:
     return Left(
         thing=thing,

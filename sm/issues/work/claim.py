@@ -19,6 +19,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
+from sm.base.issue_id import IssueId
 from sm.base.text import normalise
 from sm.config.schema import ProjectSettings
 from sm.sessions.fence import name_claim
@@ -72,13 +73,13 @@ class Assignment(Struct, frozen=True):
     attempt: int
 
 
-def is_held(issue: int, refs: Mapping[str, str]) -> bool:
+def is_held(issue: IssueId, refs: Mapping[str, str]) -> bool:
     """Say whether the claim exists among the remote's `refs`."""
     return name_ref(issue) in refs
 
 
 def is_ours(
-    git: Git, project: ProjectSettings, issue: int, root: Root, refs: Mapping[str, str]
+    git: Git, project: ProjectSettings, issue: IssueId, root: Root, refs: Mapping[str, str]
 ) -> bool:
     """Say whether the claim among the remote's `refs` is ours.
 
@@ -101,7 +102,7 @@ def is_of(session: IssueSession, refs: Mapping[str, str]) -> bool:
 def claim(
     git: Git,
     project: ProjectSettings,
-    issue: int,
+    issue: IssueId,
     root: Root,
     *,
     first: dict[str, str] | None = None,
@@ -137,7 +138,9 @@ def claim(
     raise TemporaryError(f"the claim of issue {issue} keeps changing on the remote: try again")
 
 
-def _push(git: Git, project: ProjectSettings, issue: int, ours: str, seen: dict[str, str]) -> Claim:
+def _push(
+    git: Git, project: ProjectSettings, issue: IssueId, ours: str, seen: dict[str, str]
+) -> Claim:
     updates = _missing_branch(git, project, issue, seen)
     if name_ref(issue) not in seen:
         updates.append(Update(name_ref(issue), ours, ABSENT))
@@ -151,7 +154,7 @@ def _push(git: Git, project: ProjectSettings, issue: int, ours: str, seen: dict[
 
 
 def _missing_branch(
-    git: Git, project: ProjectSettings, issue: int, seen: dict[str, str]
+    git: Git, project: ProjectSettings, issue: IssueId, seen: dict[str, str]
 ) -> list[Update]:
     branch = f"refs/heads/{project.branch(issue)}"
     if branch in seen:
@@ -162,7 +165,7 @@ def _missing_branch(
     return [Update(branch, base, ABSENT)]
 
 
-def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+def release(git: Git, project: ProjectSettings, issue: IssueId, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if it is gone."""
     # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
     refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{issue}/*")
@@ -177,7 +180,7 @@ def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     return ""
 
 
-def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
+def seize(git: Git, project: ProjectSettings, issue: IssueId, root: Root) -> Claim:
     """Claim `issue` even if another installation holds it, because a person decided so.
 
     Raises:
@@ -194,7 +197,7 @@ def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
     return Claim.WON
 
 
-def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
+def describe_owner(git: Git, project: ProjectSettings, issue: IssueId) -> str:
     """Return the owner of the claim, in words for a person; '' if there is no claim."""
     sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
     if sha is None:
@@ -202,7 +205,7 @@ def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
     return ", ".join(_read_facts(git, project, issue, sha)) or f"an unknown claim ({sha[:12]})"
 
 
-def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+def find_former_place(git: Git, project: ProjectSettings, issue: IssueId, root: Root) -> str:
     """Return where the clone was when it claimed the issue, if it was moved since; else ''.
 
     Such a claim equals ours except for the clone, which is not where the claim says.
@@ -219,7 +222,7 @@ def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root
     return "" if key != "clone" or os.path.lexists(was_at) else was_at
 
 
-def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> list[str]:
+def _read_facts(git: Git, project: ProjectSettings, issue: IssueId, sha: str) -> list[str]:
     """Read the facts of a claim; cleaned, and no proof: all with push rights can write one."""
     git.fetch(project.remote, name_ref(issue))
     try:
@@ -230,14 +233,14 @@ def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> lis
     return [line for line in lines if ": " in line][:FACTS]
 
 
-def read_attempt(git: Git, project: ProjectSettings, issue: int, sha: str) -> int:
+def read_attempt(git: Git, project: ProjectSettings, issue: IssueId, sha: str) -> int:
     """Return the number of the attempt that the claim `sha` is for, whoever's it is; 0 for none."""
     facts = (line.partition(": ") for line in _read_facts(git, project, issue, sha))
     return next((read_number(value) or 0 for key, _, value in facts if key == ATTEMPT), 0)
 
 
 def read_assignment(
-    git: Git, project: ProjectSettings, issue: int, root: Root, sha: str
+    git: Git, project: ProjectSettings, issue: IssueId, root: Root, sha: str
 ) -> Assignment | None:
     """Return what the claim `sha` on the remote assigns; None if it is not ours or assigns none."""
     theirs = _read_facts(git, project, issue, sha)
@@ -249,14 +252,14 @@ def read_assignment(
     return found if theirs == _list_facts(git, project, issue, root, found) else None
 
 
-def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
+def look(git: Git, project: ProjectSettings, issue: IssueId) -> dict[str, str]:
     """Return the refs of claim, branch, base, and every branch that prevents the branch's name."""
     branch = f"refs/heads/{project.branch(issue)}"
     beside = (f"{branch}/*", *_parents(branch))
     return git.ls_remote(project.remote, name_ref(issue), branch, _name_primary(project), *beside)
 
 
-def find_head(project: ProjectSettings, issue: int, seen: Mapping[str, str]) -> str:
+def find_head(project: ProjectSettings, issue: IssueId, seen: Mapping[str, str]) -> str:
     """Return the branch's commit on the remote after a claim, by the look before it."""
     branch = f"refs/heads/{project.branch(issue)}"
     return seen.get(branch, "") or find_base(project, seen)
@@ -276,7 +279,7 @@ def _parents(branch: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(3, len(parts))]
 
 
-def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> None:
+def _check_name(project: ProjectSettings, issue: IssueId, seen: dict[str, str]) -> None:
     """Refuse a name that git cannot keep, like files: `fix` and `fix/1` cannot both exist."""
     branch = f"refs/heads/{project.branch(issue)}"
     for other in seen:
@@ -289,7 +292,7 @@ def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> N
 
 
 def make_object(
-    git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
+    git: Git, project: ProjectSettings, issue: IssueId, root: Root, on: Assignment | None = None
 ) -> str:
     """Write the claim's commit as a raw object: no setting of the user changes its SHA."""
     tree = git.empty_tree
@@ -299,7 +302,7 @@ def make_object(
 def _commit(
     git: Git,
     project: ProjectSettings,
-    issue: int,
+    issue: IssueId,
     root: Root,
     tree: str,
     on: Assignment | None = None,
@@ -310,7 +313,7 @@ def _commit(
 
 
 def _list_facts(
-    git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
+    git: Git, project: ProjectSettings, issue: IssueId, root: Root, on: Assignment | None = None
 ) -> list[str]:
     facts = {
         "host": _host(),

@@ -13,6 +13,7 @@ from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import read_number
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot, is_open, last_snapshot
 from sm.issues.work import worktree
@@ -26,7 +27,7 @@ PATH_BYTES = 4096 + len("gitdir: \n")
 """Greatest number of bytes of a worktree's `.git` file: PATH_MAX of Linux."""
 
 
-def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
+def list_kept(project: Project, sessions: list[IssueSession]) -> dict[IssueId, str]:
     """Return the worktrees of this project without a session: issue to path."""
     at_work = {session.issue for session in sessions}
     return {
@@ -36,13 +37,13 @@ def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
     }
 
 
-def list_entries(project: Project) -> dict[int, WorktreeEntry]:
+def list_entries(project: Project) -> dict[IssueId, WorktreeEntry]:
     """Return git's records of the worktrees that were made for issues."""
     entries = project.git.worktrees()[1:]
     return {issue: entry for entry in entries if (issue := _issue(project, entry))}
 
 
-def list_unknown(project: Project, entries: Iterable[WorktreeEntry]) -> dict[int, Path]:
+def list_unknown(project: Project, entries: Iterable[WorktreeEntry]) -> dict[IssueId, Path]:
     """Return the folders at the place of a worktree that are not among git's records."""
     known = {follow_links(entry.path) for entry in entries}
     found = {}
@@ -89,11 +90,11 @@ def parse_issue(project: ProjectSettings, branch: str) -> int:
     return 0 if number == branch else read_number(number) or 0
 
 
-def _place(project: Project, issue: int) -> Path:
+def _place(project: Project, issue: IssueId) -> Path:
     return follow_links(project.settings.worktree(issue))
 
 
-def remove(project: Project, seen: Snapshot, issue: int) -> worktree.Removed | worktree.Kept:
+def remove(project: Project, seen: Snapshot, issue: IssueId) -> worktree.Removed | worktree.Kept:
     """Remove the worktree of an issue without a session, and its local branch.
 
     A worktree is kept if removing it would lose work, or if somebody is in it.
@@ -108,7 +109,7 @@ def remove(project: Project, seen: Snapshot, issue: int) -> worktree.Removed | w
     return worktree.discard(project.git, project.settings, issue, found)
 
 
-def find_keeper(project: Project, seen: Snapshot, issue: int) -> str:
+def find_keeper(project: Project, seen: Snapshot, issue: IssueId) -> str:
     """Return why `remove` would keep the worktree, '' if it would not.
 
     Raises:
@@ -119,11 +120,11 @@ def find_keeper(project: Project, seen: Snapshot, issue: int) -> str:
     return _find_keeper(project, seen, issue, found)
 
 
-def _find_keeper(project: Project, seen: Snapshot, issue: int, found: worktree.Examined) -> str:
+def _find_keeper(project: Project, seen: Snapshot, issue: IssueId, found: worktree.Examined) -> str:
     return worktree.find_keeper(found, _losses(project, seen, issue, found))
 
 
-def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:
+def _merged_head(project: Project, seen: Snapshot, issue: IssueId) -> str:
     """Return the commit that the issue's pull request was merged at, if it was."""
     pull = seen.pull(project.settings.branch(issue))
     return pull.head if pull and pull.state is PullState.MERGED else ""
@@ -136,7 +137,7 @@ class Listed(Struct, frozen=True):
     """
 
     project: str
-    issue: int
+    issue: IssueId
     state: IssueState
     title: str
     path: str
@@ -162,7 +163,7 @@ def list_all(project: Project) -> list[Listed]:
 
 
 def _make_listed(
-    project: Project, seen: Snapshot, issue: int, path: str, session: str = ""
+    project: Project, seen: Snapshot, issue: IssueId, path: str, session: str = ""
 ) -> Listed:
     state = IssueState.OPEN if is_open(seen, issue) else IssueState.CLOSED
     known = seen.issue(issue)
@@ -179,7 +180,7 @@ def _examine(project: Project, seen: Snapshot, listed: Listed) -> Listed:
 
 
 def _losses(
-    project: Project, seen: Snapshot, issue: int, found: worktree.Examined
+    project: Project, seen: Snapshot, issue: IssueId, found: worktree.Examined
 ) -> Iterator[str]:
     merged = _merged_head(project, seen, issue)
     return worktree.list_losses(project.git, project.settings, issue, found, merged_head=merged)
@@ -189,7 +190,7 @@ class WorkWouldBeLostError(SmError):
     """The worktree has work that exists nowhere else."""
 
 
-def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
+def drop(project: Project, issue: IssueId, *, force: bool = False) -> list[str]:
     """Remove the worktree of an issue without a session, and its local branch.
 
     Returns what was lost with them; without `force` nothing is lost.
@@ -213,7 +214,7 @@ def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
         return _drop(project, issue, name, force=force)
 
 
-def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
+def _drop(project: Project, issue: IssueId, name: str, *, force: bool) -> list[str]:
     seen = last_snapshot(project.directory) or Snapshot(0.0)
     found = worktree.examine(project.git, project.settings, issue)
     lost = [] if found.obstacle else _find_lost(project, seen, issue, found, force=force)
@@ -229,7 +230,7 @@ def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
 
 
 def _find_lost(
-    project: Project, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
+    project: Project, seen: Snapshot, issue: IssueId, found: worktree.Examined, *, force: bool
 ) -> list[str]:
     lost: list[str] = []
     try:

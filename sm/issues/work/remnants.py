@@ -9,6 +9,7 @@ from sm.adapters.forge.errors import PullClosedError, RefusedError
 from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.git_call import call
 from sm.adapters.git_push import RefMovedError
+from sm.base.issue_id import IssueId, spell
 from sm.issues.look.snapshot import Snapshot, is_open
 from sm.issues.work import kept_worktrees
 from sm.sessions.project import Project
@@ -16,13 +17,13 @@ from sm.sessions.project import Project
 KEPT_FOR_OTHERS = "kept: others have pushed to it since"
 
 
-def close_pull(project: Project, issue: int, branch: str) -> str:
+def close_pull(project: Project, issue: IssueId, branch: str) -> str:
     """Close the open pull request of the issue's branch; return its name, '' for none."""
     pull = project.forge.pulls.find_newest(branch)
     if pull is None or pull.state is not PullState.OPEN:
         return ""
     # The comment comes first: a try after one that failed finds the pull request open.
-    text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
+    text = f"Closed, as issue {spell(issue)} was closed. Branch `{pull.branch}` keeps the work."
     marker = f"closed-with-{issue}"
     with contextlib.suppress(RefusedError):  # it is closed all the same
         project.forge.pulls.comment(pull.number, text, author=BOT, marker=marker)
@@ -60,7 +61,7 @@ def list_own_pulls(project: Project, seen: Snapshot) -> Iterator[PullRequest]:
             yield pull
 
 
-def list_empty_branches(project: Project, seen: Snapshot) -> Iterator[int]:
+def list_empty_branches(project: Project, seen: Snapshot) -> Iterator[IssueId]:
     """Yield the closed issues that have a branch without work, or one that was not fetched yet.
 
     A branch that keeps work costs one look into the clone, at each tick.
@@ -72,7 +73,7 @@ def list_empty_branches(project: Project, seen: Snapshot) -> Iterator[int]:
             yield issue
 
 
-def list_local_branches(project: Project) -> dict[int, str]:
+def list_local_branches(project: Project) -> dict[IssueId, str]:
     """Return the clone's own branches that were made for issues: issue to branch."""
     name = f"refs/heads/{project.settings.branch_prefix}/"
     found = call(project.settings.repo, "for-each-ref", "--format=%(refname:lstrip=2)", name).lines

@@ -17,6 +17,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.adapters.git_snapshot import commit_tree, find_tree
 from sm.base.errors import TemporaryError
+from sm.base.issue_id import IssueId, spell
 from sm.config.schema import ProjectSettings
 from sm.issues import placements
 from sm.issues.runners import Placement
@@ -31,7 +32,7 @@ class LostClaimError(TemporaryError):
     """The claim is no longer ours: another installation has taken the issue."""
 
 
-def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement | None:
+def claim_for(project: Project, issue: IssueId, runner: str, host: str) -> Placement | None:
     """Claim the issue for its first attempt, on `host`; None if another installation has it.
 
     An attempt that we have claimed already is returned as it is, wherever that is: a process may
@@ -45,20 +46,20 @@ def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement
     return recall(project, issue, runner)
 
 
-def recall(project: Project, issue: int, runner: str) -> Placement | None:
+def recall(project: Project, issue: IssueId, runner: str) -> Placement | None:
     """Return the placement that our claim on the remote tells of; None if it is not ours."""
     git, ref = project.git, claim.name_ref(issue)
     sha = git.ls_remote(project.settings.remote, ref).get(ref, "")
     return recall_from(project, issue, runner, sha) if sha else None
 
 
-def recall_from(project: Project, issue: int, runner: str, sha: str) -> Placement | None:
+def recall_from(project: Project, issue: IssueId, runner: str, sha: str) -> Placement | None:
     """Return that placement, if the claim was just seen to be the commit `sha`."""
     found = claim.read_assignment(project.git, project.settings, issue, project.root, sha)
     return _make(project, issue, runner, found, sha) if found else None
 
 
-def _make(project: Project, issue: int, runner: str, on: Assignment, sha: str) -> Placement:
+def _make(project: Project, issue: IssueId, runner: str, on: Assignment, sha: str) -> Placement:
     name = name_session(project.name, issue)
     return Placement(
         project=project.name,
@@ -115,7 +116,7 @@ def take_over(project: Project, placement: Placement, host: str) -> Placement:
     raise TemporaryError(f"the branch of issue {issue} keeps changing on the remote: try again")
 
 
-def seize(project: Project, issue: int) -> Claim:
+def seize(project: Project, issue: IssueId) -> Claim:
     """Claim the issue for this machine, because a person decided so, whoever has it.
 
     An attempt elsewhere is taken over as by another attempt.
@@ -141,7 +142,7 @@ def seize(project: Project, issue: int) -> Claim:
 def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
     found = recall_from(project, placement.issue, placement.runner, held) if held else None
     if found is None or found.attempt <= placement.attempt:
-        raise LostClaimError(f"#{placement.issue} is worked on by others, or was given up")
+        raise LostClaimError(f"{spell(placement.issue)} is worked on by others, or was given up")
     return found
 
 
@@ -179,7 +180,7 @@ def _push(
     git: Git, settings: ProjectSettings, placement: Placement, ours: str, scene: _Scene
 ) -> None:
     issue, number = placement.issue, placement.attempt + 1
-    message = f"Go on elsewhere, attempt {number} at #{issue}"
+    message = f"Go on elsewhere, attempt {number} at {spell(issue)}"
     empty = commit_tree(git, find_tree(git, scene.base), (scene.base,), message)
     branch = f"refs/heads/{settings.branch(issue)}"
     crash_point("takeover:before-push")

@@ -20,6 +20,7 @@ from sm.adapters.git_push import ABSENT, RefMovedError, Update
 from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import NUMBER_LIMIT, read_number
+from sm.base.issue_id import IssueId
 from sm.base.redact import redact
 from sm.context import documents, rotation_files
 from sm.issues.look import phase_file
@@ -72,17 +73,17 @@ class Found(Struct, frozen=True):
     about: About
 
 
-def name_ref(issue: int, attempt: int) -> str:
+def name_ref(issue: IssueId, attempt: int) -> str:
     """Return the ref of an attempt's work in progress."""
     return f"refs/sm/wip/{issue}/{attempt}"
 
 
-def list_refs(git: Git, remote: str, issue: int) -> dict[str, str]:
+def list_refs(git: Git, remote: str, issue: IssueId) -> dict[str, str]:
     """Return what the remote has of all attempts: ref to commit."""
     return git.ls_remote(remote, f"refs/sm/wip/{issue}/*")
 
 
-def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
+def give_up(git: Git, remote: str, issue: IssueId, claim: str) -> bool:
     """Give up the claim at that commit, with what is kept of all attempts; False: it is another.
 
     One push does it: once the claim is gone, a session may do nothing more.
@@ -251,7 +252,7 @@ def _read_phase(session: IssueSession) -> _Phase:
 # Going on from there
 
 
-def find(git: Git, remote: str, issue: int, *, up_to: int) -> Found | None:
+def find(git: Git, remote: str, issue: IssueId, *, up_to: int) -> Found | None:
     """Fetch the newest work of the attempts up to that number; None if there is none.
 
     All with push rights can write it, so what cannot be read counts as none.

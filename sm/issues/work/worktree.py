@@ -14,6 +14,7 @@ from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
 from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
 from sm.issues.work import leftovers
@@ -54,7 +55,7 @@ class Kept(Struct, frozen=True):
         return f"kept '{self.path}': {self.reason}"
 
 
-def ensure(git: Git, project: ProjectSettings, issue: int, *, at: str = "") -> Worktree:
+def ensure(git: Git, project: ProjectSettings, issue: IssueId, *, at: str = "") -> Worktree:
     """Make the worktree of `issue` on its branch, or adopt what exists of it.
 
     Existing work never changes: only a clean branch moves forward to the remote's. `at` is the
@@ -115,7 +116,7 @@ def _remote_head(git: Git, project: ProjectSettings, branch: str, at: str) -> st
         return ""
 
 
-def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
+def _adoptable(git: Git, project: ProjectSettings, issue: IssueId) -> WorktreeEntry | None:
     """Return the worktree on record for the issue, if its folder is there."""
     entry = find(git, project, issue)
     if entry is None:
@@ -141,13 +142,13 @@ def has_files(path: Path) -> bool:
     return path.is_dir() and any(path.iterdir())
 
 
-def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
+def find(git: Git, project: ProjectSettings, issue: IssueId) -> WorktreeEntry | None:
     """Return the worktree with the issue's branch, else the one at the issue's place."""
     return _find(git.worktrees(), project, issue)
 
 
 def _find(
-    entries: tuple[WorktreeEntry, ...], project: ProjectSettings, issue: int
+    entries: tuple[WorktreeEntry, ...], project: ProjectSettings, issue: IssueId
 ) -> WorktreeEntry | None:
     here = follow_links(project.worktree(issue))
     on_branch = (e for e in entries if e.branch == project.branch(issue))
@@ -229,7 +230,7 @@ class Examined(Struct, frozen=True):
         return [sha for sha in heads if sha and sha.strip("0")]
 
 
-def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
+def examine(git: Git, project: ProjectSettings, issue: IssueId) -> Examined:
     """Find the worktree of `issue`; `list_losses` says what would be lost with it."""
     entries = git.worktrees()
     entry = _find(entries, project, issue)
@@ -242,7 +243,7 @@ def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
 
 
 def list_losses(
-    git: Git, project: ProjectSettings, issue: int, found: Examined, *, merged_head: str = ""
+    git: Git, project: ProjectSettings, issue: IssueId, found: Examined, *, merged_head: str = ""
 ) -> Iterator[str]:
     """Yield in words what would be lost with the worktree and its branch; remove nothing.
 
@@ -268,7 +269,7 @@ def list_losses(
 
 
 def remove(
-    git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
+    git: Git, project: ProjectSettings, issue: IssueId, *, merged_head: str = ""
 ) -> Removed | Kept:
     """Remove the worktree of `issue` and its local branch, unless it must be kept: `find_keeper`.
 
@@ -298,7 +299,7 @@ def _name_people(path: Path) -> str:
 
 
 def discard(
-    git: Git, project: ProjectSettings, issue: int, found: Examined, *, force: bool = False
+    git: Git, project: ProjectSettings, issue: IssueId, found: Examined, *, force: bool = False
 ) -> Removed | Kept:
     """Remove what was found, even if work is lost; with `force` also uncommitted files."""
     if found.obstacle:

@@ -7,6 +7,7 @@ from pathlib import Path
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.git_snapshot import Taken, take
+from sm.base.issue_id import IssueId
 from sm.base.nonce import make_nonce
 from sm.issues.work import worktree
 from sm.issues.work.worktree import Examined
@@ -14,7 +15,7 @@ from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 
 
-def name_branch(issue: int, attempt: int) -> str:
+def name_branch(issue: IssueId, attempt: int) -> str:
     """Return the branch of the clone that keeps the work of an attempt."""
     return f"sm/overtaken/{issue}-{attempt}"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sm.base.issue_id import IssueId, spell
 from sm.base.output import say, say_json, say_text
 from sm.base.text import clean, one_line
 from sm.cli.arguments import about_argument
@@ -53,7 +54,7 @@ def create(
     title: str,
     content: tuple[str, ...],
     project: str | None,
-    issue: int | None,
+    issue: IssueId | None,
     client: str | None,
     as_json: bool,
 ) -> None:
@@ -166,7 +167,7 @@ def close(machine: Machine, ident: str, as_json: bool) -> None:
 @about_argument
 @json_option
 @pass_machine
-def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) -> None:
+def bind(machine: Machine, ident: str, about: tuple[str, IssueId], as_json: bool) -> None:
     """Say that a handoff is about ISSUE of PROJECT.
 
     What the chat adds then reaches the agent at work on that issue, or the next one.
@@ -177,7 +178,7 @@ def bind(machine: Machine, ident: str, about: tuple[str, int], as_json: bool) ->
     if as_json:
         print_json(bound)
     else:
-        say(f"{bound.handoff_id} is about {bound.project} #{bound.issue}")
+        say(f"{bound.handoff_id} is about {bound.project} {spell(bound.issue)}")
 
 
 def _client(machine: Machine, given: str | None) -> str:

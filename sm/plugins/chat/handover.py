@@ -11,6 +11,7 @@ import contextlib
 from datetime import UTC, datetime
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.issues import reply
@@ -48,7 +49,7 @@ def hand_over(session: IssueSession) -> None:
                 bindings.mark_handed(handoffs, binding, entry)
 
 
-def wake(machine: Machine, project: str, issue: int) -> None:
+def wake(machine: Machine, project: str, issue: IssueId) -> None:
     """Make the monitor of the issue's session look at the bridge soon.
 
     Without a session there is nothing to wake: the next session finds the entries. A problem is
@@ -67,7 +68,7 @@ def wake(machine: Machine, project: str, issue: int) -> None:
             journal.record_once(machine.root.journal, events.Problem(session=name, text=detail))
 
 
-def hand_over_now(machine: Machine, project: str, issue: int) -> None:
+def hand_over_now(machine: Machine, project: str, issue: IssueId) -> None:
     """Hand over the waiting entries to the issue's session, if there is one.
 
     Raises:
@@ -84,7 +85,7 @@ def hand_over_now(machine: Machine, project: str, issue: int) -> None:
     registry.poke(session.dir)
 
 
-def is_at_work(machine: Machine, project: str, issue: int) -> bool:
+def is_at_work(machine: Machine, project: str, issue: IssueId) -> bool:
     """Say whether there is a session for the issue.
 
     Raises:
@@ -94,7 +95,7 @@ def is_at_work(machine: Machine, project: str, issue: int) -> bool:
     return _session(machine, project, issue) is not None
 
 
-def _session(machine: Machine, project: str, issue: int) -> IssueSession | None:
+def _session(machine: Machine, project: str, issue: IssueId) -> IssueSession | None:
     name = name_session(project, issue)
     if not machine.root.session(name).identity.exists():
         return None

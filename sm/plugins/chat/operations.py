@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.config.load import load
 from sm.plugins.chat.threads import arguments, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
@@ -174,7 +175,7 @@ def close(machine: Machine, ident: object) -> HandoffRecord:
             handover.hand_over_now(machine, binding.project, binding.issue)
 
 
-def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
+def bind(machine: Machine, ident: object, project: str, issue: IssueId) -> Binding:
     """Bind a thread to an issue, and to no other.
 
     Raises:
@@ -189,7 +190,7 @@ def bind(machine: Machine, ident: object, project: str, issue: int) -> Binding:
     return bound
 
 
-def _wake(machine: Machine, project: str, issue: int) -> None:
+def _wake(machine: Machine, project: str, issue: IssueId) -> None:
     from sm.plugins.chat import (
         handover,  # imports everything about issues; most calls need none of it
     )

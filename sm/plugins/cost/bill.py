@@ -13,6 +13,7 @@ from pathlib import Path
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
+from sm.base.issue_id import spell
 from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
 from sm.plugins.cost.display import SPENT, SessionCost, encode, list_notes, tell_cost
@@ -115,7 +116,7 @@ def _comment(project: Project, owner: EntryOwner, spent: list[Sum]) -> None:
             return
         marker = f"cost-{owner.session}-{owner.since:.0f}"
         notes = (f"\n{note}" for note in list_notes(add_up(spent)))
-        text = "\n".join((f"Cost of issue #{owner.issue}: {tell_cost(spent)}.", *notes))
+        text = "\n".join((f"Cost of issue {spell(owner.issue)}: {tell_cost(spent)}.", *notes))
         try:
             pulls.comment(pull.number, text, author=BOT, marker=marker)
         except RefusedError as error:  # it would be refused again

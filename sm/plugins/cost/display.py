@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from sm.base.decoding import decode
+from sm.base.issue_id import IssueId
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.ledger.prices import Price, Rates
 from sm.plugins.cost.ledger.records.record import Tokens
@@ -201,7 +202,7 @@ class SessionCost(Struct, frozen=True):
     """Text of that event: what the issue has used so far, or else the session, by kind of agent."""
 
     project: str
-    issue: int
+    issue: IssueId
     by_agent: list[Sum]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sm.base.issue_id import IssueId
 from sm.issues import placements, runners
 from sm.sessions.project import Project
 from sm.store.files import list_names
@@ -44,7 +45,7 @@ class HostDispatcher:
 class HostPlaces:
     """`Places` of sm/views/place.py."""
 
-    def find(self, project: Project, issue: int) -> There | None:
+    def find(self, project: Project, issue: IssueId) -> There | None:
         """Find the session elsewhere that works on the issue."""
         if not has_any(project):
             return None
@@ -52,7 +53,7 @@ class HostPlaces:
         placement = placements.read_placement(directory, issue)
         return _make_there(project, placement) if placement else None
 
-    def find_past(self, project: Project, issue: int) -> There | None:
+    def find_past(self, project: Project, issue: IssueId) -> There | None:
         """Find where the last session of the issue was, which is over, if it was elsewhere.
 
         Its node still has the journal, as long as that is kept there.
@@ -75,7 +76,7 @@ class HostPlaces:
         )
         return _make_there(project, placed)
 
-    def list_issues(self, project: Project) -> set[int]:
+    def list_issues(self, project: Project) -> set[IssueId]:
         """Return the issues that are worked on elsewhere."""
         if not has_any(project):
             return set()

@@ -18,6 +18,7 @@ from msgspec import structs
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.base.act import Act, ActKind
 from sm.base.errors import SmError
+from sm.base.issue_id import spell
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
@@ -80,7 +81,7 @@ def _list_silent(
     for one in placements:
         seen = shown.get(one.session)
         if seen and seen.trouble:
-            silent.setdefault((seen.trouble, seen.known_at), []).append(f"#{one.issue}")
+            silent.setdefault((seen.trouble, seen.known_at), []).append(spell(one.issue))
     for (trouble, known_at), issues in silent.items():
         heard = f"last heard {_format_age(now - known_at)} ago" if known_at else "never heard"
         yield SmError(f"{one_line(trouble, TEXT_LIMIT)}: {heard}, with {', '.join(issues)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError, UsageError
+from sm.base.issue_id import IssueId
 from sm.base.output import Styled, say, say_lines, say_text, warn
 from sm.base.text import one_line
 from sm.cli.invocation import Invocation, find_project
@@ -245,7 +246,7 @@ def remove(config: Config, name: str) -> None:
 @click.option("--rules", default="", help="By which it is merged where it was claimed, as JSON.")
 @click.pass_context
 def begin(
-    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, rules: str
+    ctx: click.Context, project: str, issue: IssueId, attempt: int, claim: str, rules: str
 ) -> None:
     """Begin the session of an attempt here; print its id."""
     from sm.issues.look.taken import UntrustedTextError
@@ -272,7 +273,7 @@ def begin(
 def job(
     ctx: click.Context,
     project: str,
-    issue: int,
+    issue: IssueId,
     attempt: int,
     claim: str,
     notice: float,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.base.redact import redact
 from sm.base.text import printable
 from sm.plugins.page.gone import GoneError
@@ -80,7 +81,7 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
     return title, pull
 
 
-def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, int]:
+def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, IssueId]:
     """Find the project and the issue that it worked on; None and 0 for neither."""
     for project in _list_projects(looks):
         number = ident.removeprefix(prefix_sessions(project.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from sm.base.issue_id import IssueId
 from sm.plugins.chat.threads.handoffs import HandoffBridge
 from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffEntry
 from sm.store.sqlite import transaction
@@ -36,11 +37,11 @@ class Binding(Struct, frozen=True):
 
     handoff_id: str
     project: str
-    issue: int
+    issue: IssueId
     handed_seq: int
 
 
-def bind(bridge: HandoffBridge, ident: str, project: str, issue: int) -> Binding:
+def bind(bridge: HandoffBridge, ident: str, project: str, issue: IssueId) -> Binding:
     """Bind an active thread to this issue, and to no other.
 
     Raises:
@@ -62,7 +63,7 @@ def find_binding(bridge: HandoffBridge, ident: str) -> Binding | None:
     return Binding(*row) if row else None
 
 
-def list_about_issue(bridge: HandoffBridge, project: str, issue: int) -> tuple[Binding, ...]:
+def list_about_issue(bridge: HandoffBridge, project: str, issue: IssueId) -> tuple[Binding, ...]:
     """Return the active threads about this issue, oldest first."""
     rows = bridge.connection.execute(OF_ISSUE, (project, issue))
     return tuple(Binding(*row) for row in rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.base.act import Act, ActKind
+from sm.base.issue_id import IssueId
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.runners import Placement
@@ -73,7 +74,7 @@ def _known(*limits: BudgetLimit | None) -> list[BudgetLimit]:
     return [limit for limit in limits if limit]
 
 
-def find_issue_limit(own: Budget, project: str, issue: int) -> BudgetLimit | None:
+def find_issue_limit(own: Budget, project: str, issue: IssueId) -> BudgetLimit | None:
     """Return the limit of an issue."""
     if own.issue is None:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
@@ -48,7 +49,7 @@ class LimitRow(Struct, frozen=True):
     called: str
     scope: Scope
     project: str
-    issue: int
+    issue: IssueId
     session: str
     unit: AmountUnit
     limit: float | int
@@ -67,7 +68,7 @@ class NamedLimit(Struct, frozen=True):
     limit: BudgetLimit
     called: str
     project: str = ""
-    issue: int = 0
+    issue: IssueId = 0
     session: str = ""
 
 

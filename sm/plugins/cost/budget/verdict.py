@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sm.base.act import ASK_DOCTOR
 from sm.base.errors import TemporaryError
+from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
@@ -143,7 +144,7 @@ def _estimate(
     )
 
 
-def _list_open(root: Root, settings: ProjectSettings) -> set[int]:
+def _list_open(root: Root, settings: ProjectSettings) -> set[IssueId]:
     """The issues that are worked on, here or elsewhere.
 
     Those that are just being taken up have a slot.

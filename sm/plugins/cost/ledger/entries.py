@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from sm.base.decoding import decode
 from sm.base.foreign import tidy_name
+from sm.base.issue_id import IssueId
 from sm.plugins.cost.ledger import database
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.reconciliation import (
@@ -58,7 +59,7 @@ class EntryOwner(Struct, frozen=True):
 
     session: str
     project: str = ""
-    issue: int = 0
+    issue: IssueId = 0
     attempt: int = 0
     client: str = ""
     is_on_plan: bool = False

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from sm.base.issue_id import IssueId
+
 
 class Scope(StrEnum):
     """Scope of a limit."""
@@ -54,7 +56,7 @@ LARGEST = {"largest_tokens": TOKENS, "largest_price": "coalesce({row}.price, 0)"
 """Columns of the largest entry; they only grow, as an upper bound may."""
 
 
-def name_issue(project: str, issue: int) -> str:
+def name_issue(project: str, issue: IssueId) -> str:
     """The name of an issue's sums."""
     return f"{project}#{issue}"
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from sm.base.issue_id import IssueId
 from sm.plugins.cost.ledger.client_prices import ByClient, read_by_client
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.entries import BILLIONTHS, CURRENCY, CostLedger
@@ -43,7 +44,7 @@ class Sum(Struct, frozen=True):
     """
 
     name: str
-    issue: int = 0
+    issue: IssueId = 0
     requests: int = 0
     tokens: Tokens = Tokens()
     price: float = 0.0
@@ -83,8 +84,8 @@ def read_sums_of_models(ledger: CostLedger) -> dict[str, list[Sum]]:
 
 
 def read_sums_of_issues(
-    ledger: CostLedger, issues: Collection[tuple[str, int]]
-) -> dict[tuple[str, int], Sum]:
+    ledger: CostLedger, issues: Collection[tuple[str, IssueId]]
+) -> dict[tuple[str, IssueId], Sum]:
     """Read what these issues, each of a project, have used in all their sessions."""
     where = "project = ? AND issue = ?"
     read = (_read(ledger, COLUMNS[SumGroup.ISSUE], where, issue) for issue in issues)
@@ -97,7 +98,7 @@ def read_sums_of_sessions(ledger: CostLedger, sessions: Collection[str]) -> dict
     return {one.name: one for found in read for one in found}
 
 
-def read_sums_by_agent(ledger: CostLedger, project: str, issue: int, session: str) -> list[Sum]:
+def read_sums_by_agent(ledger: CostLedger, project: str, issue: IssueId, session: str) -> list[Sum]:
     """Read what agents of each kind have used for an issue; without one, for the session."""
     if issue:
         return _read(ledger, COLUMNS[SumGroup.AGENT], "project = ? AND issue = ?", (project, issue))

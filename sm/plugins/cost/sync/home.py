@@ -22,6 +22,7 @@ from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import tidy_name
+from sm.base.issue_id import IssueId
 from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.issues import runners
@@ -202,7 +203,7 @@ class NodeLimit:
     """A limit for the sessions of a node: of a project or any, of an issue or any."""
 
     def __init__(
-        self, limit: BudgetLimit, span: SumSpan, project: str = "", issue: int = 0
+        self, limit: BudgetLimit, span: SumSpan, project: str = "", issue: IssueId = 0
     ) -> None:
         """Keep what it is."""
         self.limit, self.span, self.project, self.issue = limit, span, project, issue

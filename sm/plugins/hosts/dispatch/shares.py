@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.issues.look import brought
 from sm.issues.look.brought import Share
 from sm.issues.look.polled import read_polled
@@ -27,7 +28,7 @@ WAIT_S = 20.0
 """Time that a node waits for a look that it has wished for, in seconds: a tick begins within a
 second, and takes some on a busy machine, or with a slow forge."""
 
-MakeShare = Callable[[Collection[int]], Share]
+MakeShare = Callable[[Collection[IssueId]], Share]
 """Function that makes the share that concerns these issues."""
 
 
@@ -62,7 +63,7 @@ def bring(
     lasts_s = find_lasting_s(project)
     wait_s = WAIT_S if hears_wishes else 0.0
 
-    def make(issues: Collection[int]) -> Share:
+    def make(issues: Collection[IssueId]) -> Share:
         return brought.narrow(
             project.settings,
             seen,

@@ -13,6 +13,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
+from sm.base.issue_id import IssueId, spell
 from sm.issues import placements, runners
 from sm.issues.look import doubts, taken
 from sm.issues.look.backlog import is_workable
@@ -59,7 +60,7 @@ class Round:
             if deed is Deed.LEAVE:
                 continue
             if dry_run:
-                here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
+                here = f"{spell(placement.issue)}, attempt {placement.attempt} on {placement.host}"
                 yield f"{here}: would {deed}"
                 continue
             yield from _attempt(away, placement, DEEDS[deed])
@@ -85,7 +86,7 @@ class Round:
         if not host:
             return
         if dry_run:
-            yield f"would place #{issue.number} {issue.title} on {host}"
+            yield f"would place {spell(issue.number)} {issue.title} on {host}"
             return
         there = away.list_there(runner, host)
 
@@ -126,7 +127,7 @@ def _settle(away: Survey, order: Order) -> Iterator[str]:
             session=placed.session, host=placed.host, attempt=placed.attempt, runner=placed.runner
         )
         away.project.record(said)
-        yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
+        yield f"placed {spell(placed.issue)} on {placed.host}, attempt {placed.attempt}"
 
     yield from _attempt(away, order.placement, put_on_record)
 
@@ -140,7 +141,7 @@ def _tell_unclaimed(away: Survey, order: Order) -> Iterator[str]:
     except UntrustedTextError as error:
         yield doubts.tell(away.project, issue, "place", error.message)
     except SmError as error:
-        yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
+        yield Unable(f"cannot place {spell(issue.number)} {issue.title}: {error.message}")
 
 
 def _attempt(
@@ -154,11 +155,11 @@ def _attempt(
     except LostClaimError:
         pass  # the next look at the forge shows whose it is
     except TemporaryError as error:
-        yield f"#{placement.issue} on {placement.host}: {error.message}"
+        yield f"{spell(placement.issue)} on {placement.host}: {error.message}"
     except SmError as error:
         problem = events.Problem(session=placement.session, text=error.message)
         journal.record_once(away.project.root.journal, problem)
-        yield Unable(f"cannot place #{placement.issue} on {placement.host}: {error.message}")
+        yield Unable(f"cannot place {spell(placement.issue)} on {placement.host}: {error.message}")
 
 
 # Knowledge
@@ -266,10 +267,10 @@ def _find_unrecorded(away: Survey) -> Iterator[str]:
         # Asked for again: since that look it may have been given up.
         if placement := takeover.recall(project, number, runner):
             away.keep(placement)
-            yield f"found the claim of #{number} for {placement.host} again"
+            yield f"found the claim of {spell(number)} for {placement.host} again"
 
 
-def _select_known(away: Survey, claims: dict[int, str]) -> list[int]:
+def _select_known(away: Survey, claims: dict[IssueId, str]) -> list[IssueId]:
     if not claims:
         return []
     lines = "".join(f"{sha}\n" for sha in claims.values()).encode()
@@ -350,7 +351,7 @@ def _move(away: Survey, placement: Placement) -> Iterator[str]:
         yield from _place_again(away, placement)
         return
     if not host:
-        yield f"#{placement.issue} is lost on {placement.host}, and waits for a free host"
+        yield f"{spell(placement.issue)} is lost on {placement.host}, and waits for a free host"
         return
     moved = takeover.take_over(away.project, placement, host)
     crash_point("placement:moved")
@@ -369,7 +370,7 @@ def _let_go(away: Survey, placement: Placement) -> Iterator[str]:
     takeover.let_go(away.project, placement)
     crash_point("placement:released")
     away.forget(placement)
-    yield f"gave up the claim of #{placement.issue} on {placement.host}, which is settled"
+    yield f"gave up the claim of {spell(placement.issue)} on {placement.host}, which is settled"
 
 
 def _withdraw(away: Survey, placement: Placement) -> Iterator[str]:
@@ -380,12 +381,15 @@ def _withdraw(away: Survey, placement: Placement) -> Iterator[str]:
 def _drop(away: Survey, placement: Placement) -> Iterator[str]:
     away.open(placement.runner).end(away.project, placement)
     away.forget(placement)
-    yield f"took #{placement.issue} from {placement.host}: it is claimed by others, or by nobody"
+    yield (
+        f"took {spell(placement.issue)} from {placement.host}: it is claimed by others, or by "
+        "nobody"
+    )
 
 
 def _forget(away: Survey, placement: Placement) -> Iterator[str]:
     away.forget(placement)
-    yield f"#{placement.issue} has ended on {placement.host}"
+    yield f"{spell(placement.issue)} has ended on {placement.host}"
 
 
 DEEDS: dict[Deed, Callable[[Survey, Placement], Iterator[str]]] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId, spell
 from sm.issues.start import begin_placed
 from sm.plugins.hosts.folder import open_plugin_folder
 from sm.plugins.hosts.rules import check
@@ -28,7 +29,7 @@ class Begun(Struct, frozen=True):
     claim: str
 
 
-def begin(project: Project, issue: int, attempt: int, claim: str, rules: str = "") -> str:
+def begin(project: Project, issue: IssueId, attempt: int, claim: str, rules: str = "") -> str:
     """Have the session run here; return its id. One that has ended since is not begun again.
 
     `rules` are those of whoever has placed it, by which it is to be merged; '' for an older one.
@@ -45,7 +46,7 @@ def begin(project: Project, issue: int, attempt: int, claim: str, rules: str = "
         return name
     session = begin_placed(project, issue, attempt, claim)
     if session.record.attempt != attempt:
-        raise UsageError(f"'{name}' works on #{issue} here already, as no attempt of yours")
+        raise UsageError(f"'{name}' works on {spell(issue)} here already, as no attempt of yours")
     write_json(_locate(project.root, name), Begun(attempt, claim), durable=True)
     return session.name
 

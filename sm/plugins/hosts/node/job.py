@@ -17,6 +17,7 @@ from msgspec import Struct
 from sm.base.act_guard import OvertakenError
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
+from sm.base.issue_id import IssueId
 from sm.issues.start import SettledError, TakenError, end_attempt
 from sm.issues.work import wip
 from sm.plugins.hosts.node.begin import begin
@@ -44,7 +45,7 @@ class Order(Struct, frozen=True):
     `notice_s`: so long before the job is ended it is told.
     """
 
-    issue: int
+    issue: IssueId
     attempt: int
     claim: str
     notice_s: float

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec import json, structs
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.dispatch.shares import MakeShare
@@ -74,17 +75,17 @@ def _find_ahead_s(node: Node, project: Project) -> float | None:
     return said_at - at if said_at else None
 
 
-def _write(make: MakeShare, issues: Sequence[int], ahead_s: float) -> str:
+def _write(make: MakeShare, issues: Sequence[IssueId], ahead_s: float) -> str:
     share = make(issues)
     seen = structs.replace(share.seen, taken_at=share.seen.taken_at + ahead_s)
     return json.encode(structs.replace(share, seen=seen)).decode()
 
 
-def _remember(folder: HostFolder, project: str, ours: Sequence[int]) -> list[int]:
+def _remember(folder: HostFolder, project: str, ours: Sequence[IssueId]) -> list[IssueId]:
     """Return the issues of earlier sessions there, the last ones; keep ours for later."""
-    known: list[int] = []
+    known: list[IssueId] = []
     with contextlib.suppress(SmError):
-        known = read_json(folder.placed(project), list[int]) or []
+        known = read_json(folder.placed(project), list[IssueId]) or []
     earlier = [number for number in known if number not in ours][-EARLIER:]
     if known != (now := [*earlier, *sorted(ours)]):
         with contextlib.suppress(SmError):

@@ -10,6 +10,7 @@ import asyncio
 
 from anyio import create_task_group
 
+from sm.base.issue_id import IssueId
 from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal import wire
@@ -22,7 +23,7 @@ from sm.sessions.session import IssueSession
 from sm.store.paths import name_session
 
 
-async def relay(project: Project, issue: int, source: int, sink: int) -> None:
+async def relay(project: Project, issue: IssueId, source: int, sink: int) -> None:
     """Show the terminal of the issue's session to whoever is at the other end of these pipes."""
     pipes = Pipes(source, sink)
     screen = Here(lambda: _find(project, issue), Askers())
@@ -44,7 +45,7 @@ async def relay(project: Project, issue: int, source: int, sink: int) -> None:
         await tell(Word("over", over.why))
 
 
-def _find(project: Project, issue: int) -> IssueSession:
+def _find(project: Project, issue: IssueId) -> IssueSession:
     name = name_session(project.name, issue)
     if registry.find(project.root, name) is None:
         raise GoneError("there is no such session any more")

@@ -7,6 +7,7 @@ import sys
 import click
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId
 from sm.cli.invocation import find_project
 from sm.cli.options import load_config
 
@@ -17,7 +18,7 @@ STDIN, STDOUT = range(2)
 @click.argument("project")
 @click.argument("issue", type=click.IntRange(min=1))
 @click.pass_context
-def command(ctx: click.Context, project: str, issue: int) -> None:
+def command(ctx: click.Context, project: str, issue: IssueId) -> None:
     """Show the terminal of an issue's session by lines on stdin and stdout."""
     found = find_project(load_config(ctx), project)
     if sys.stdin.isatty() or sys.stdout.isatty():
