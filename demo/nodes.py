@@ -20,6 +20,7 @@ from msgspec import structs
 from stage import GONE_S, LOOK_S, ROOT, DemoError, Plug, Stage
 
 from sm.base.errors import SmError
+from sm.base.issue_id import IssueId
 from sm.config.load import load
 from sm.issues.placements import read_placement
 from sm.sessions.project import Project
@@ -117,7 +118,7 @@ class NodesStage(Stage):
         config = load(self.path / node / "sm.yaml", environ, self.path)
         return Project(config, config.projects[0])
 
-    def read_summary(self, issue: int) -> Summary:
+    def read_summary(self, issue: IssueId) -> Summary:
         """What the nodes know of an issue, together; another attempt at it is a recovery."""
         found = []
         for _, project in self._list_on_nodes():

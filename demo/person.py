@@ -17,6 +17,7 @@ from patience import Patience
 from stage import DemoError, Stage
 
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
+from sm.base.issue_id import IssueId, check_pull
 from sm.views.open_need import OpenNeed
 from sm.views.project import read_overview
 from sm.views.session import read_last_look
@@ -40,7 +41,7 @@ class Deed:
     at: float
     command: str
     why: str
-    issue: int = 0
+    issue: IssueId = 0
 
     @property
     def told(self) -> str:
@@ -60,7 +61,7 @@ class People:
     report: Callable[[Deed], None]
     patience: Patience = field(default_factory=Patience)
     left: dict[str, float] = field(default_factory=dict)
-    by_hand: set[int] = field(default_factory=set)
+    by_hand: set[IssueId] = field(default_factory=set)
     _open: dict[str, OpenNeed] = field(default_factory=dict)
     _met: set[str] = field(default_factory=set)
     _done: set[tuple[object, ...]] = field(default_factory=set)
@@ -74,7 +75,7 @@ class People:
         """
         needed = {need.issue: need for need in needs if need.key not in self.left}
         for row in rows:
-            part = PARTS[row.issue - 1]
+            part = PARTS[check_pull(row.issue) - 1]
             if part.journey is Journey.KILLED:
                 self._kill(row)
             need = needed.get(row.issue)
@@ -125,7 +126,7 @@ class People:
             why = "the remark is dealt with" if part.remark else "it looks good"
             self._sm(why, "review", f"{NAME}#{pull.number}", "--approve", issue=row.issue)
 
-    def _request(self, issue: int, pull: PullRequest, remark: Remark) -> None:
+    def _request(self, issue: IssueId, pull: PullRequest, remark: Remark) -> None:
         tree = self.stage.git("ls-tree", "-r", "--name-only", pull.head, folder=self.stage.hub)
         if remark.path not in tree.split("\n"):  # an agent's own idea of where it belongs
             self._sm(
@@ -182,11 +183,11 @@ class People:
             return False
         return bool(changed) if self.stage.agent.own else "README.md" in changed
 
-    def has_answered(self, issue: int) -> bool:
+    def has_answered(self, issue: IssueId) -> bool:
         """Whether the agent of this issue was told what it had asked."""
         return issue in self.by_hand or any(deed[:2] == ("answer", issue) for deed in self._done)
 
-    def _sm(self, why: str, *args: str, issue: int) -> None:
+    def _sm(self, why: str, *args: str, issue: IssueId) -> None:
         self.report(Deed(time.time(), _spell(["sm", *args]), why, issue))
         self.stage.run("sm", *args)
 

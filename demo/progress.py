@@ -12,6 +12,7 @@ from person import People
 from stage import DemoError, Stage
 
 from sm.adapters.forge.model import PullState
+from sm.base.issue_id import IssueId
 from sm.views import trace
 from sm.views.open_need import OpenNeed
 from sm.views.project import read_overview
@@ -30,7 +31,7 @@ class Played:
     progress: Progress
     people: People
     took_s: float
-    costs: Mapping[int, str]
+    costs: Mapping[IssueId, str]
     problems: tuple[str, ...]
 
 
@@ -46,10 +47,10 @@ class Progress:
     active: list[SessionRow] = field(default_factory=list)
     needs: Sequence[OpenNeed] = ()
     queue: Sequence[str] = ()
-    over: dict[int, SessionRow] = field(default_factory=dict)
-    hosts: dict[int, list[str]] = field(default_factory=dict)
-    _ended_at: dict[int, float] = field(default_factory=dict)
-    _took_s: dict[int, float] = field(default_factory=dict)
+    over: dict[IssueId, SessionRow] = field(default_factory=dict)
+    hosts: dict[IssueId, list[str]] = field(default_factory=dict)
+    _ended_at: dict[IssueId, float] = field(default_factory=dict)
+    _took_s: dict[IssueId, float] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at everything again.
@@ -97,7 +98,7 @@ class Progress:
             need=None,
         )
 
-    def summary(self, issue: int) -> trace.Summary:
+    def summary(self, issue: IssueId) -> trace.Summary:
         """What `sm trace` says of the issue at its end."""
         return self.stage.read_summary(issue)
 

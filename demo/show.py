@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.text import Text
 from stage import ROOT, Stage
 
+from sm.base.issue_id import IssueId
 from sm.cli.table import COLUMNS, add_host, explain, make_table
 from sm.store import journal
 from sm.store.events import Decided, Event
@@ -167,7 +168,7 @@ class Board:
         else:
             self._entries.append(Entry(time.time(), need))
 
-    def _find_open(self, issue: int) -> Entry | None:
+    def _find_open(self, issue: IssueId) -> Entry | None:
         """What needs a person for the issue, and was not answered yet."""
         needs = (one for one in self._entries if one.need and one.need.issue == issue)
         return next((one for one in needs if not one.deed), None)

@@ -27,6 +27,7 @@ from cast import Journey
 
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
+from sm.base.issue_id import IssueId
 from sm.config.load import load
 from sm.sessions.project import Project
 from sm.views import trace
@@ -105,11 +106,11 @@ class Stage:
         """The project as each `sm` has it that works on its issues."""
         return [self.project]
 
-    def read_summary(self, issue: int) -> trace.Summary:
+    def read_summary(self, issue: IssueId) -> trace.Summary:
         """What `sm trace` says of an issue in short."""
         return self._summarise(self.project, issue)
 
-    def _summarise(self, project: Project, issue: int) -> trace.Summary:
+    def _summarise(self, project: Project, issue: IssueId) -> trace.Summary:
         return trace.read_story(project, issue).summary
 
     def find_plug(self, row: SessionRow) -> Plug | None:

@@ -96,8 +96,9 @@ def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
 
 def local_forge(project: Project) -> LocalForge:
     """The forge of a project that is known to have the embedded one."""
-    assert isinstance(project.forge, LocalForge)
-    return project.forge
+    forge: object = project.forge
+    assert isinstance(forge, LocalForge)
+    return forge
 
 
 def _is_free(lock: Path) -> bool:

@@ -192,17 +192,17 @@ def _review(finder: Finder, act: Act, text: str, verdict: ReviewState) -> list[s
     project = finder.find_project(act.project)
     _check_head(act)
     approves = verdict is ReviewState.APPROVED
-    merges = approves and review.merges_when_approved(project, act.number)
+    merges = approves and review.merges_when_approved(project, act.pull)
     given = review.review(
         project,
-        act.number,
+        act.pull,
         verdict,
         text,
         author=find_author_name(project, None),
         head=act.head,
         known=act.known,
     )
-    return [review.tell_verdict(given, act.number, merges=merges)]
+    return [review.tell_verdict(given, act.pull, merges=merges)]
 
 
 def _merge(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
@@ -211,7 +211,7 @@ def _merge(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
     project = finder.find_project(act.project)
     _check_head(act)
     author = find_author_name(project, None)
-    return [review.tell_merge(review.merge(project, act.number, head=act.head, author=author))]
+    return [review.tell_merge(review.merge(project, act.pull, head=act.head, author=author))]
 
 
 def _check_head(act: Act) -> None:

@@ -54,7 +54,7 @@ def list_answers(
         case ActKind.REVIEW:
             return _offer_review(need, head)
         case ActKind.MERGE:
-            return (offer_merge(need.project, need.act.number, head),)
+            return (offer_merge(need.project, need.act.pull, head),)
         case ActKind.RERUN:
             return (_offer_rerun(need),)
         case ActKind.ALLOW:

@@ -68,6 +68,11 @@ class Act(Struct, frozen=True, omit_defaults=True):
     line: str = ""
 
     @property
+    def pull(self) -> int:
+        """The number of its pull request; 0 if it is about none."""
+        return self.number if isinstance(self.number, int) else 0
+
+    @property
     def command(self) -> str:
         """The shell command for the act, but for TEXT and AMOUNT; '' if there is none."""
         place = f"{self.project} {self.number}"

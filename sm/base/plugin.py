@@ -38,6 +38,7 @@ Kind = Literal[
     "places",
     "services",
     "sandboxes",
+    "trackers",
 ]
 
 
@@ -66,8 +67,19 @@ class ForgeKind(NamedTuple):
     chooser: Place = ""
 
 
+class TrackerKind(NamedTuple):
+    """A kind of tracker: a module or object such as `sm.adapters.forge.tracker.Kind`.
+
+    `settings` is where a subclass of `sm.config.trackers.TrackerSettings` stands, its tag the kind.
+    """
+
+    place: Place
+    settings: Place
+
+
 NO_PARTS: Mapping[str, Place] = MappingProxyType({})
 NO_FORGES: Mapping[str, ForgeKind] = MappingProxyType({})
+NO_TRACKERS: Mapping[str, TrackerKind] = MappingProxyType({})
 NO_VERBS: Mapping[str, Verb] = MappingProxyType({})
 
 
@@ -113,6 +125,8 @@ class Plugin(NamedTuple):
     """A `Service` of `sm.helper.services`, which lives as a process of its own."""
     sandboxes: Mapping[str, Place] = NO_PARTS
     """A `Sandbox` of `sm.sessions.sandboxes`, in which agents start, by `sandbox`."""
+    trackers: Mapping[str, TrackerKind] = NO_TRACKERS
+    """By `tracker.kind`: issues that are in another place than pull requests."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both
@@ -124,7 +138,7 @@ class Part(NamedTuple):
     plugin: str
     name: str
     entry: Any
-    """A place; of a verb, a `Verb`; of a forge, a `ForgeKind`."""
+    """A place; of a verb, a `Verb`; of a forge or tracker, its kind."""
 
 
 class Failure(NamedTuple):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.base.errors import StateError, UsageError
-from sm.base.issue_id import IssueId
+from sm.base.errors import SmError, StateError, UsageError
+from sm.base.issue_id import IssueId, read_issue
 from sm.cli.invocation import (
     ISSUE,
     ElsewhereError,
@@ -33,19 +33,19 @@ def _find_issue(
 ) -> tuple[Project, IssueId]:
     name, number = _split_words(ctx, param, words)
     project = find_project(load_config(ctx), name) if name else _sole_project(ctx, number)
-    return project, _issue(number)
+    return project, _issue(number, project)
 
 
 def _split_words(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, str]:
     """Return the project's name, '' where it goes without saying, and the number."""
-    from sm.sessions.address import OF_ISSUE
+    from sm.sessions.address import read_address
 
     match words:
-        case (word,) if found := OF_ISSUE.fullmatch(word):
-            return found[1], found[2]
-        case (number,) if ISSUE.fullmatch(number):
+        case (word,) if found := read_address(word):
+            return found[0], str(found[1])
+        case (number,) if _names_issue(ctx, number):
             return "", number
         case (name, number):
             return name, number
@@ -74,10 +74,26 @@ def _sole_project(ctx: click.Context, number: str) -> Project:
     )
 
 
-def _issue(text: str) -> IssueId:
-    if not ISSUE.fullmatch(text):
+def _issue(text: str, project: Project) -> IssueId:
+    """Return the id of an issue or a pull request of a project; only a tracker's have letters."""
+    if ISSUE.fullmatch(text):
+        return int(text)
+    if project.settings.tracker is None:
         raise UsageError(f"'{text}' is no issue number: use a whole number from 1 up")
-    return int(text)
+    if found := read_issue(text):
+        return found
+    raise UsageError(f"'{text}' is no issue: '{project.name}' has ids such as ENG-123")
+
+
+def _names_issue(ctx: click.Context, text: str) -> bool:
+    """Whether a word is an issue by itself: `7`, or `ENG-7` where a project has a tracker."""
+    if ISSUE.fullmatch(text):
+        return True
+    if not isinstance(read_issue(text), str):
+        return False
+    with contextlib.suppress(SmError):  # without a configuration there is none
+        return any(project.tracker for project in load_config(ctx).projects)
+    return False
 
 
 numbered_argument: Decorator = click.argument(
@@ -122,7 +138,7 @@ def _find_text(
 ) -> tuple[Project, IssueId, tuple[str, ...]]:
     count = 1 if words and _stands_alone(ctx, words) else 2
     if not (text := words[count:]):
-        if count == 1 or (len(words) == 2 and ISSUE.fullmatch(words[1])):
+        if count == 1 or (len(words) == 2 and _names_issue(ctx, words[1])):
             _find_issue(ctx, param, words)  # an error in the words themselves comes first
             called = f"{ctx.command_path} {' '.join(words)}"
             raise UsageError(
@@ -134,11 +150,11 @@ def _find_text(
 
 def _stands_alone(ctx: click.Context, words: tuple[str, ...]) -> bool:
     """Whether the first of the words names an issue by itself; a project may be called `7`."""
-    from sm.sessions.address import OF_ISSUE
+    from sm.sessions.address import read_address
 
-    if not ISSUE.fullmatch(words[0]):
-        return bool(OF_ISSUE.fullmatch(words[0]))
-    may_be_project = len(words) > 2 and ISSUE.fullmatch(words[1])
+    if not _names_issue(ctx, words[0]):
+        return read_address(words[0]) is not None
+    may_be_project = len(words) > 2 and _names_issue(ctx, words[1])
     names = (project.name for project in load_config(ctx).projects) if may_be_project else ()
     return words[0] not in names
 
@@ -147,7 +163,12 @@ def _parse_about(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, IssueId]:
     name, number = _split_words(ctx, param, words)
-    return name or _sole_project(ctx, number).name, _issue(number)
+    if not name:
+        project = _sole_project(ctx, number)
+        return project.name, _issue(number, project)
+    if found := read_issue(number):
+        return name, found
+    raise UsageError(f"'{number}' is no issue number: use a whole number from 1 up")
 
 
 about_argument: Decorator = click.argument(
@@ -228,8 +249,8 @@ def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
             return ""
         case (text,):
             return spell_in_full(ctx, text)
-        case (project, issue) if ISSUE.fullmatch(issue):
-            return f"{project}#{issue}"
+        case (project, issue) if _names_issue(ctx, issue):
+            return f"{project}#{read_issue(issue)}"
     raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
 
 
@@ -238,12 +259,12 @@ def spell_in_full(ctx: click.Context, text: str) -> str:
     from sm.config.load import NoConfigError
     from sm.sessions import registry
 
-    if not ISSUE.fullmatch(text):
+    if not _names_issue(ctx, text):
         return text
     if any(one.address == text for one in registry.list_all(load_machine(ctx).root)):
         return text
     try:
-        return f"{_sole_project(ctx, text).name}#{text}"
+        return f"{_sole_project(ctx, text).name}#{read_issue(text)}"
     except NoConfigError:
         return text
 
@@ -294,7 +315,7 @@ def find_place(
 
     """
     if len(words) == 1:
-        if ISSUE.fullmatch(words[0]) and spell_in_full(ctx, words[0]) != words[0]:
+        if _names_issue(ctx, words[0]) and spell_in_full(ctx, words[0]) != words[0]:
             found_issue = _find_issue(ctx, param, words)
             leave_to_node(*found_issue)
             return found_issue
@@ -303,7 +324,8 @@ def find_place(
         return found
     if len(words) != 2:
         raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
-    project, issue = find_project(load_config(ctx), words[0]), _issue(words[1])
+    project = find_project(load_config(ctx), words[0])
+    issue = _issue(words[1], project)
     leave_to_node(project, issue)
     return project, issue
 

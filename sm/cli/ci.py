@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sm.acts.permission import leave_to_others
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, check_pull
 from sm.base.output import say
 from sm.cli.agent_forge import find_agent
 from sm.cli.arguments import numbered_argument
@@ -33,7 +33,7 @@ def rerun(numbered: tuple[Project, IssueId], on_pull: bool) -> None:
     project, number = numbered
     if find_agent(project):  # a person need not wait for what this asks the forge
         is_pull = on_pull or project.forge.is_pull(number)
-        own = {"pull": number} if is_pull else {"issue": number}
-        leave_to_others(project, "run its CI again", **own)
+        issue, pull = (0, check_pull(number)) if is_pull else (number, 0)
+        leave_to_others(project, "run its CI again", issue=issue, pull=pull)
     head = rerun(project, number, on_pull=on_pull)
     say(f"CI runs again on {head[:12]}: see sm status")

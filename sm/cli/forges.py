@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, check_pull, read_issue
 from sm.base.output import Styled, console, say, say_text, warn
 from sm.base.text import normalise, one_line
-from sm.cli.invocation import ISSUE
 from sm.cli.words import read_stdin, read_stream
 
 if TYPE_CHECKING:
     from sm.adapters.forge.model import Comment, Review
-    from sm.adapters.forge.protocol import Forge
+    from sm.adapters.forge.protocol import AnyForge
     from sm.sessions.project import Project
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -38,22 +37,30 @@ file_option: Decorator = click.option(
 """`file: Path | None`."""
 
 
-def _number(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> IssueId:
-    """Return the number in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; note the project, if named."""
+def _issue(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> IssueId:
+    """Return the id in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; note the project, if named.
+
+    Of a project without a tracker the forge is not asked for another id than a number.
+    """
     from sm.cli.options import name_project
-    from sm.sessions.address import OF_ISSUE
+    from sm.sessions.address import read_address
 
     *names, text = words
     if len(names) > 1:
         raise UsageError("expected a number, or a project and a number, such as 'harb 7'")
     if names:
         name_project(ctx, names[0])
-    elif found := OF_ISSUE.fullmatch(text):
-        name_project(ctx, found[1])
-        return int(found[2])
-    if not ISSUE.fullmatch(text.removeprefix("#")):
-        raise UsageError(f"'{text}' is no number: use a whole number from 1 up, or PROJECT#NUMBER")
-    return int(text.removeprefix("#"))
+    elif found := read_address(text):
+        name_project(ctx, found[0])
+        return found[1]
+    if meant := read_issue(text):
+        return meant
+    raise UsageError(f"'{text}' is no number: use a whole number from 1 up, or PROJECT#NUMBER")
+
+
+def _number(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> int:
+    """Return the number of a pull request, in the same ways."""
+    return check_pull(_issue(ctx, param, words))
 
 
 number_argument: Decorator = click.argument(
@@ -64,7 +71,17 @@ number_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`number: IssueId`; the project may be named before it, also as `shop#7`."""
+"""`number: int` of a pull request; the project may be named before it, also as `shop#7`."""
+
+issue_argument: Decorator = click.argument(
+    "number",
+    metavar="[PROJECT] NUMBER",
+    callback=_issue,
+    is_eager=True,
+    nargs=-1,
+    required=True,
+)
+"""`number: IssueId` of an issue, in the same ways."""
 
 WIDTH_OF_A_PIPE = 10_000
 
@@ -132,7 +149,7 @@ def print_remarks(remarks: Iterable[Comment | Review]) -> None:
 
 
 def check_labels(
-    forge: Forge, project: Project, labels: Iterable[str], *, new: bool = False
+    forge: AnyForge, project: Project, labels: Iterable[str], *, new: bool = False
 ) -> None:
     """Refuse a label that nothing has, and that is almost a known one.
 

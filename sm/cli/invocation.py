@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sm.base.errors import SmError, UsageError
+from sm.base.issue_id import read_part
 from sm.base.nearest import advise
 
 if TYPE_CHECKING:
@@ -167,8 +168,8 @@ def _is_of(project: ProjectSettings, folder: Path, follow_links: Callable[[Path]
     """Whether `folder` is the project's clone, or the place of the worktree of some issue."""
     if follow_links(project.repo) == folder:
         return True
-    number = folder.name.removeprefix(f"{project.name}-")
-    return bool(ISSUE.fullmatch(number)) and follow_links(project.worktree(int(number))) == folder
+    issue = read_part(folder.name.removeprefix(f"{project.name}-"))
+    return bool(issue) and follow_links(project.worktree(issue or 0)) == folder
 
 
 def list_names(names: list[str]) -> str:

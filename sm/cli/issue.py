@@ -12,7 +12,7 @@ import click
 from sm.acts.author import find_author_name
 from sm.acts.permission import leave_to_others
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, check_pull, spell
 from sm.base.output import Styled, say
 from sm.base.text import one_line
 from sm.cli.agent_forge import ask_for, find_agent, list_issues
@@ -21,6 +21,7 @@ from sm.cli.forges import (
     check_labels,
     end_with,
     file_option,
+    issue_argument,
     number_argument,
     print_remarks,
     print_table,
@@ -32,7 +33,7 @@ from sm.cli.words import print_json
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:
-    from sm.adapters.forge.protocol import Forge
+    from sm.adapters.forge.protocol import AnyForge
 
 STATES = click.Choice(["open", "closed", "all"])
 
@@ -112,7 +113,7 @@ def _say_what_it_waits_for(project: Project) -> None:
 
 
 @command.command()
-@number_argument
+@issue_argument
 @click.option("-t", "--title", metavar="TEXT", help="Another title.")
 @body_option
 @file_option
@@ -148,7 +149,7 @@ def edit(
     say(f"changed {spell(number)}")
 
 
-def _edit_by_hand(forge: Forge, number: IssueId) -> None:
+def _edit_by_hand(forge: AnyForge, number: IssueId) -> None:
     from sm.cli import editor
 
     known = forge.issues.read(number)
@@ -158,7 +159,7 @@ def _edit_by_hand(forge: Forge, number: IssueId) -> None:
 
 
 def _change_labels(
-    forge: Forge, number: IssueId, added: tuple[str, ...], removed: tuple[str, ...]
+    forge: AnyForge, number: IssueId, added: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
     for name in removed:
         forge.issues.remove_label(number, name)
@@ -197,7 +198,7 @@ def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) 
 
 
 @command.command()
-@number_argument
+@issue_argument
 @json_option
 @project_option
 def show(project: Project, number: IssueId, as_json: bool) -> None:
@@ -227,7 +228,7 @@ command.add_command(show, "view")  # as gh calls it
 
 
 @command.command()
-@number_argument
+@issue_argument
 @project_option
 def reopen(project: Project, number: IssueId) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
@@ -241,7 +242,7 @@ def reopen(project: Project, number: IssueId) -> None:
 
 
 @command.command()
-@number_argument
+@issue_argument
 @project_option
 def close(project: Project, number: IssueId) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
@@ -251,7 +252,7 @@ def close(project: Project, number: IssueId) -> None:
 
 
 @command.command()
-@number_argument
+@issue_argument
 @click.option("-a", "--add", "added", multiple=True, metavar="LABEL", help="Give it this label.")
 @click.option("-r", "--remove", "removed", multiple=True, metavar="LABEL", help="Take it off.")
 @new_option
@@ -275,7 +276,7 @@ def make_comment(*, on_pull: bool) -> click.Command:
     """Make the verb that comments, of `sm issue` or of `sm pr`: a forge may number them apart."""
 
     @click.command()
-    @number_argument
+    @(number_argument if on_pull else issue_argument)
     @body_option
     @file_option
     @author_option
@@ -301,8 +302,11 @@ def make_comment(*, on_pull: bool) -> click.Command:
             ask_for(agent, ForgeVerb.COMMENT, number, bool, text=text, on_pull=on_pull)
         else:
             name = find_author_name(project, author)
-            part = project.forge.pulls if on_pull else project.forge.issues
-            part.comment(number, text, author=name)
+            forge = project.forge
+            if on_pull:
+                forge.pulls.comment(check_pull(number), text, author=name)
+            else:
+                forge.issues.comment(number, text, author=name)
         say(f"commented on {spell(number)}")
 
     return comment

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId
-from sm.cli.invocation import ISSUE, Invocation, find_project
+from sm.base.issue_id import IssueId, read_issue
+from sm.cli.invocation import Invocation, find_project
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession
@@ -26,8 +26,8 @@ def react(invocation: Invocation, words: list[str]) -> None:
     """
     if len(words) == 1:
         _react_by_record(invocation, words[0])
-    elif len(words) == 2 and ISSUE.fullmatch(words[1]):
-        _react_by_issue(invocation, words[0], int(words[1]))
+    elif len(words) == 2 and (issue := read_issue(words[1])):
+        _react_by_issue(invocation, words[0], issue)
     else:
         raise UsageError("expected a session, or a project and an issue")
 

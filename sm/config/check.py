@@ -16,7 +16,7 @@ from msgspec import structs
 from sm.base.errors import UsageError
 from sm.config.cache import KeyPath
 from sm.config.convert import FoundSection, convert
-from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.schema import LOCAL, MachineSettings, ProjectSettings
 from sm.store.paths import check_name, name_session
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -159,11 +159,18 @@ def _folder(holder: MachineSettings | ProjectSettings) -> str | None:
     return "it may not lead out of it again" if ".." in folder.split("/") else None
 
 
+def _tracker(project: ProjectSettings) -> str | None:
+    if project.tracker and (project.runner != LOCAL or project.runners):
+        return "its sessions can run only here: leave out 'runner' and 'runners', or the tracker"
+    return None
+
+
 CHECKS: tuple[tuple[KeyPath, Callable[[ProjectSettings], str | None]], ...] = (
     (("name",), _name),
     (("repo",), lambda project: find_path_problem(project.repo)),
     (("worktree_root",), lambda project: find_path_problem(project.worktrees)),
     (("forge", "path"), _forge_path),
+    (("tracker",), _tracker),
     (("remote",), lambda project: find_ref_problem(project.remote)),
     (("primary_branch",), lambda project: find_ref_problem(project.primary_branch)),
     (("branch_prefix",), _branch_prefix),

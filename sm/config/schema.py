@@ -7,15 +7,16 @@ are made from it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part
 from sm.config.duration import Seconds
 from sm.config.forges import AnyForgeSettings
 from sm.config.section import Count, Percentage, Positive, Section
+from sm.config.trackers import TrackerSettings
 from sm.store.paths import DEFAULT_ROOT
 
 
@@ -350,6 +351,20 @@ class ProjectSettings(
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
+    tracker: ClassVar[TrackerSettings | None] = None
+    """Where its issues are, if they are not on the forge: `sm.config.shapes` adds that key."""
+
+    def link_issue(self, issue: IssueId) -> str:
+        """Return the address of an issue's page; '' for none."""
+        if self.tracker:
+            return self.tracker.link_issue(issue)
+        return self.forge.link_issue(issue) if isinstance(issue, int) else ""
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether it is told of every change: a tracker tells of none."""
+        return self.forge.has_webhooks and self.tracker is None
+
     def branch(self, issue: IssueId) -> str:
         """Return the branch of `issue`."""
         return f"{self.branch_prefix}/{issue}"
@@ -366,7 +381,7 @@ class ProjectSettings(
 
     def worktree(self, issue: IssueId) -> Path:
         """Return the path of the worktree of `issue`."""
-        return self.worktrees / f"{self.name}-{issue}"
+        return self.worktrees / f"{self.name}-{name_part(issue)}"
 
 
 DEFAULT_BRIDGE = Path("~/.local/share/sm/core.db")

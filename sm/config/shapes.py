@@ -7,6 +7,7 @@ one is not in the core.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -18,12 +19,14 @@ from sm.base.errors import UsageError
 from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.schema import SHARED, Config, MachineSettings, ProjectSettings
 from sm.config.section import Section
+from sm.config.trackers import TrackerSettings
 from sm.config.variants import name_kind
 
 S = TypeVar("S", bound=Section)
 
 PROJECTS = "projects"
 FORGE = "forge"
+TRACKER = "tracker"
 KIND = "kind"
 
 
@@ -47,7 +50,7 @@ class Shapes(Struct, frozen=True):
 
 OURS = Shapes()
 MACHINE_KEYS = _list_keys(MachineSettings)
-KEYS = frozenset({PROJECTS, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
+KEYS = frozenset({PROJECTS, TRACKER, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
 """Sections that can stand at the top of a file."""
 OUR_FORGE = name_kind(LocalSettings)
 
@@ -58,7 +61,8 @@ def choose_shapes(contents: Iterable[Mapping[str, Any]]) -> Shapes:
     has_others = any(not entry.keys() <= KEYS for entry in entries)
     sections = tuple(_find_sections()) if has_others else ()
     forges = tuple(_find_forges()) if any(map(_has_other_forge, entries)) else ()
-    return _extend(sections, forges) if sections or forges else OURS
+    trackers = tuple(_find_trackers()) if any(TRACKER in entry for entry in entries) else ()
+    return _extend(sections, forges, trackers) if sections or forges or trackers else OURS
 
 
 def is_forge(shape: type[ForgeSettings]) -> bool:
@@ -94,32 +98,49 @@ def _find_sections() -> Iterator[tuple[str, type[Section]]]:
 def _find_forges() -> Iterator[type[ForgeSettings]]:
     """The settings of the kinds of forges that plugins add to ours."""
     for name, part in plugin.list_parts("forges").items():
-        if name != OUR_FORGE and (found := _find_settings(part)):
+        if name != OUR_FORGE and (found := _find_settings(part, ForgeSettings)):
             yield found
 
 
-def _find_settings(part: plugin.Part) -> type[ForgeSettings] | None:
+def _find_trackers() -> Iterator[type[TrackerSettings]]:
+    """The settings of the kinds of trackers, all of plugins."""
+    for part in plugin.list_parts("trackers").values():
+        if found := _find_settings(part, TrackerSettings):
+            yield found
+
+
+def _find_settings(part: plugin.Part, base: type[S]) -> type[S] | None:
     place = getattr(part.entry, "settings", None)
     try:
         found = plugin.load_entry(part._replace(entry=place)) if place else None
     except UsageError:  # sm doctor names it; the kind is unknown meanwhile
         return None
-    if isinstance(found, type) and issubclass(found, ForgeSettings):
+    if isinstance(found, type) and issubclass(found, base):
         return found if name_kind(found) == part.name else None
     return None
 
 
 @functools.cache
 def _extend(
-    sections: tuple[tuple[str, type[Section]], ...], forges: tuple[type[ForgeSettings], ...]
+    sections: tuple[tuple[str, type[Section]], ...],
+    forges: tuple[type[ForgeSettings], ...],
+    trackers: tuple[type[TrackerSettings], ...] = (),
 ) -> Shapes:
-    """Return our structs with these sections in each, and these kinds of forges in a project."""
+    """Return our structs with these sections in each, and these kinds of forges in a project.
+
+    The key of trackers, which any forge can stand beside, is there only with a kind of them.
+    """
     added = [(name, shape, msgspec.field(default_factory=shape)) for name, shape in sections]
     kinds: Any = LocalSettings
     for one in forges:
         kinds |= one
     # Beside sections of plugins, `sm config show` has always had the forge behind the other keys.
-    again = [(FORGE, kinds)] if sections else _redeclare(FORGE, kinds) if forges else ()
+    again: list[Any] = [(FORGE, kinds)] if sections else []
+    if forges and not sections:
+        again = list(_redeclare(FORGE, kinds))
+    if trackers:
+        tracker = functools.reduce(operator.or_, trackers)
+        again = [*again, (TRACKER, tracker, msgspec.field(default=None))]
 
     def extend(ours: type[Section], *more: Any) -> Any:
         if not (fields := [*more, *added]):

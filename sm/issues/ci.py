@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.adapters.forge.errors import NotFoundError, PullClosedError
 from sm.adapters.forge.model import PullRequest, PullState
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, check_pull
 from sm.sessions.project import Project
 
 
@@ -27,7 +27,7 @@ def rerun(project: Project, number: IssueId, *, on_pull: bool = False) -> str:
 
 def _head(project: Project, number: IssueId, *, on_pull: bool) -> str:
     if on_pull or project.forge.is_pull(number):
-        return _open(project.forge.pulls.read(number)).head
+        return _open(project.forge.pulls.read(check_pull(number))).head
     branch = project.settings.branch(number)
     if pull := project.forge.pulls.find_newest(branch):
         return _open(pull).head

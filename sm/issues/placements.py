@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sm.base.foreign import read_number
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part, rank, read_part
 from sm.issues.runners import Placement, Seen
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
@@ -25,32 +24,32 @@ def list_placements(directory: ProjectDir) -> list[Placement]:
 
 
 def _read_all(directory: ProjectDir) -> Iterator[Placement]:
-    for issue in sorted(_list_issues(directory)):
+    for issue in sorted(_list_issues(directory), key=rank):
         if found := read_placement(directory, issue):
             yield found
 
 
 def _list_issues(directory: ProjectDir) -> Iterator[IssueId]:
     for name in list_names(directory.placements):
-        if name.endswith(SUFFIX) and (issue := read_number(name.removesuffix(SUFFIX))):
+        if name.endswith(SUFFIX) and (issue := read_part(name.removesuffix(SUFFIX))):
             yield issue
 
 
 def read_placement(directory: ProjectDir, issue: IssueId) -> Placement | None:
     """Return where the issue is worked on; None if it is not elsewhere."""
-    return read_rebuildable(directory.placements / f"{issue}{SUFFIX}", Placement)
+    return read_rebuildable(directory.placements / f"{name_part(issue)}{SUFFIX}", Placement)
 
 
 def keep(directory: ProjectDir, placement: Placement) -> None:
     """Put a placement on record, in the place of an earlier one of its issue."""
     ensure_private_dir(directory.placements)
-    path = directory.placements / f"{placement.issue}{SUFFIX}"
+    path = directory.placements / f"{name_part(placement.issue)}{SUFFIX}"
     write_json(path, placement, durable=True)
 
 
 def forget(directory: ProjectDir, issue: IssueId) -> None:
     """Remove the record of where the issue is worked on."""
-    discard(directory.placements / f"{issue}{SUFFIX}")
+    discard(directory.placements / f"{name_part(issue)}{SUFFIX}")
 
 
 def read_seen(directory: ProjectDir) -> dict[str, Seen]:

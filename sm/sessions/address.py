@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from sm.base.errors import SmError, UsageError
+from sm.base.issue_id import AS_WRITTEN, IssueId, read_issue
 from sm.base.nearest import GUESS, find_nearest
 from sm.sessions import registry
 from sm.sessions.session import AnySession, Session
@@ -15,7 +16,7 @@ from sm.store.repair import repair
 
 SHORTEST = 3
 """Characters that the start of an id needs; fewer would match by accident."""
-OF_ISSUE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
+_OF_ISSUE = re.compile(rf"(.+)#({AS_WRITTEN})")
 
 
 class EndedError(SmError):
@@ -33,6 +34,8 @@ def find(root: Root, text: str) -> AnySession:
 
     """
     known = registry.list_all(root)
+    if of_issue := read_address(text):  # a person may write `shop#eng-7`
+        text = spell_address(*of_issue)
     for means in _MEANINGS:
         found = [session for session in known if means(session, text)]
         alive = [session for session in found if session.is_living]
@@ -54,8 +57,20 @@ _MEANINGS: tuple[Callable[[AnySession, str], bool], ...] = (
 
 def resolve_id(text: str) -> str:
     """Return the id that a session has or had: the id of `PROJECT#ISSUE`, else the text itself."""
-    issue = OF_ISSUE.fullmatch(text)
-    return name_session(issue[1], int(issue[2])) if issue else text
+    issue = read_address(text)
+    return name_session(*issue) if issue else text
+
+
+def read_address(text: str) -> tuple[str, IssueId] | None:
+    """Return the project and the issue of `PROJECT#ISSUE`; None for another text."""
+    found = _OF_ISSUE.fullmatch(text)
+    issue = read_issue(found[2]) if found else None
+    return (found[1], issue) if found and issue else None
+
+
+def spell_address(project: str, issue: IssueId) -> str:
+    """Return what people call the session of an issue, such as `shop#7` or `shop#ENG-7`."""
+    return f"{project}#{issue}"
 
 
 def check_living(session: Session) -> None:

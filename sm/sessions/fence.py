@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from sm.base.act_guard import OvertakenError, guard_acts
 from sm.base.errors import TemporaryError
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, name_part, spell
 from sm.sessions.session import IssueSession, Session
 
 FRESH_S = 0.25
@@ -26,7 +26,7 @@ end, and another is taken; a remote that is always slow is believed at last."""
 
 def name_claim(issue: IssueId) -> str:
     """Return the ref that claims `issue`."""
-    return f"refs/sm/claims/{issue}"
+    return f"refs/sm/claims/{name_part(issue)}"
 
 
 class Fence:

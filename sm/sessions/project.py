@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from sm.base.errors import SmError
+from sm.base.issue_id import read_part
 from sm.config.schema import Config, ProjectSettings
 from sm.store.files import follow_links
 from sm.store.paths import ProjectDir, Root
 
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
-    from sm.adapters.forge.protocol import Forge
+    from sm.adapters.forge.protocol import AnyForge
     from sm.adapters.git import Git
     from sm.adapters.tmux import Tmux
     from sm.sessions.machine import Machine
@@ -99,7 +100,7 @@ class Project(Struct, frozen=True, dict=True):
         return Git(self.settings.repo, list_git_settings(self.settings))
 
     @cached_property
-    def forge(self) -> Forge:
+    def forge(self) -> AnyForge:
         """The forge with the project's issues."""
         from sm.adapters.forge.kinds import open_forge
 
@@ -108,7 +109,7 @@ class Project(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def reviewers_forge(self) -> Forge | None:
+    def reviewers_forge(self) -> AnyForge | None:
         """The forge with the account that writes a person's reviews; None for none.
 
         It keeps nothing in the project's folder: what is left of limits there is of our account.
@@ -194,7 +195,7 @@ def _is_in_tree(folder: Path, project: ProjectSettings) -> bool:
     own = project.worktree(0)
     within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
     head = own.name.removesuffix("0")
-    return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
+    return any(name.startswith(head) and read_part(name[len(head) :]) for name in within)
 
 
 def find_person() -> str:

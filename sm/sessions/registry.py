@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sm.base.errors import SmError, StateError, UsageError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, rank
 from sm.base.nonce import make_nonce
 from sm.sessions import false_starts, pause, terminal_log
 from sm.sessions.record import AnyRecord
@@ -132,7 +132,7 @@ def list_for(
         for session in list_all(project.root, report)
         if isinstance(session, IssueSession) and session.record.project == project.name
     ]
-    return sorted(found, key=lambda session: session.issue)
+    return sorted(found, key=lambda session: rank(session.issue))
 
 
 def _read(root: Root, name: str) -> AnySession | None:

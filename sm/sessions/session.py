@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from sm.base.clock import is_within
 from sm.base.errors import SmError
-from sm.base.issue_id import spell
+from sm.base.issue_id import IssueId, spell
 from sm.config.shapes import list_variables
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
 from sm.shell_root import find_shell_root
@@ -138,8 +138,8 @@ class Session(Struct, frozen=True, dict=True):
         return ""
 
     @property
-    def issue(self) -> int:
-        """The number of its issue, 0 for none."""
+    def issue(self) -> IssueId:
+        """The id of its issue, 0 for none."""
         return 0
 
     @property
@@ -295,8 +295,8 @@ class IssueSession(Session, frozen=True, dict=True):
         return structs.replace(self.project.settings, branch_prefix=prefix)
 
     @property
-    def issue(self) -> int:
-        """The number of the issue."""
+    def issue(self) -> IssueId:
+        """The id of the issue."""
         return self.record.issue
 
     @property

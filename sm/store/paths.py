@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part, read_part
 
 DEFAULT_ROOT = Path("/tmp")  # noqa: S108 - the protocol's well-known place; every open is guarded
 
@@ -43,20 +43,18 @@ OF_ISSUES = "dev-"
 
 def name_session(project: str, issue: IssueId) -> str:
     """Return the name of an issue's tmux session, without the '.' and ':' that tmux interprets."""
-    return f"{prefix_sessions(project)}{issue}"
+    return f"{prefix_sessions(project)}{name_part(issue)}"
 
 
 def prefix_sessions(project: str) -> str:
-    """Return the beginning of the names of a project's sessions; a number follows it."""
+    """Return the beginning of the names of a project's sessions; the issue's part follows it."""
     return f"{OF_ISSUES}{project.replace('.', '_')}-"
 
 
-def find_issue_number(project: str, session: str) -> int:
-    """Return the number of the issue whose session in the project has that id; 0 for none."""
+def find_issue_id(project: str, session: str) -> IssueId:
+    """Return the id of the issue whose session in the project has that name; 0 for none."""
     head = prefix_sessions(project)
-    number = session.removeprefix(head)
-    is_number = number.isascii() and number.isdecimal() and len(number) < 10
-    return int(number) if session.startswith(head) and is_number else 0
+    return read_part(session.removeprefix(head)) or 0 if session.startswith(head) else 0
 
 
 class EntryKind(StrEnum):
@@ -101,19 +99,19 @@ class Root(Struct, frozen=True):
 
     def phase(self, project: str, issue: IssueId) -> Path:
         """The phase file, which the agent writes."""
-        return self.path / f"dev-session-{project}-{issue}.phase"
+        return self.path / f"dev-session-{project}-{name_part(issue)}.phase"
 
     def ci_result(self, project: str, issue: IssueId) -> Path:
         """The last output of CI, as the agent got it."""
-        return self.path / f"ci-result-{project}-{issue}.txt"
+        return self.path / f"ci-result-{project}-{name_part(issue)}.txt"
 
     def terminal_log(self, project: str, issue: IssueId) -> Path:
         """The terminal log, which tmux writes."""
-        return self.path / f"dev-{project}-{issue}.log"
+        return self.path / f"dev-{project}-{name_part(issue)}.log"
 
     def renotify(self, project: str, issue: IssueId) -> Path:
         """Touched by the last reminder of an escalation."""
-        return self.path / f"dev-renotify-{project}-{issue}"
+        return self.path / f"dev-renotify-{project}-{name_part(issue)}"
 
     def idle_marker(self, session: str) -> Path:
         """Written by the agent's Stop hook when a turn is over."""

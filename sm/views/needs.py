@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, run
 from sm.base.errors import SmError
+from sm.base.issue_id import rank
 from sm.base.need import NeedKind
 from sm.base.text import format_count, one_line
 from sm.issues.act.unblock import offer_unblock
@@ -106,11 +107,11 @@ def collect_needs(
 def sort_needs(needs: Iterable[OpenNeed]) -> list[OpenNeed]:
     """Return each need once, in the order in which they are shown."""
 
-    def rank(need: OpenNeed) -> tuple[bool, float, str, int]:
+    def order(need: OpenNeed) -> tuple[bool, float, str, tuple[str, int]]:
         since = need.since or float("inf")
-        return need.kind not in OF_THE_MACHINE, since, need.project, need.issue
+        return need.kind not in OF_THE_MACHINE, since, need.project, rank(need.issue)
 
-    return sorted({need.key: need for need in needs}.values(), key=rank)
+    return sorted({need.key: need for need in needs}.values(), key=order)
 
 
 def _pass_over(_: SmError) -> None:
@@ -211,7 +212,7 @@ def _list_blocked(
             since=event.at if event else 0.0,
             text=f"The issue is blocked ({why})" if why else "The issue is blocked",
             act=offer_unblock(project.settings, issue.number),
-            link=project.settings.forge.link_issue(issue.number),
+            link=project.settings.link_issue(issue.number),
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.issue_id import read_part, spell
 from sm.issues.rules.needs import CAUSES, KINDS
 from sm.sessions.history import Verb
 from sm.store import events, journal
@@ -103,12 +104,12 @@ def read_news(path: Path, position: int, projects: Iterable[Followed]) -> tuple[
 
 def _lines(found: Iterable[Event], prefixes: dict[str, Followed]) -> Iterator[str]:
     for event in found:
-        prefix, dash, issue = event.session.rpartition("-")
-        known = prefixes.get(prefix + dash)
-        if known is None or not issue.isdecimal():
+        prefix, dash, part = event.session.rpartition("-")
+        known, issue = prefixes.get(prefix + dash), read_part(part)
+        if known is None or issue is None:
             continue
         project, source = known.project, known.source
-        whose = f"{time.strftime('%H:%M:%S', time.localtime(event.at))} {project}: #{issue}"
+        whose = f"{time.strftime('%H:%M:%S', time.localtime(event.at))} {project}: {spell(issue)}"
         if why := find_need(event):
             yield f"{whose} needs you: {why}"
             if isinstance(event, StepDone) and event.command:

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, read_part
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions.history import Count, Verb
 from sm.store import events
@@ -22,7 +22,7 @@ from sm.store.events import Event, RotationStep
 from sm.views.trace import MERGED, OUTCOMES
 from sm.views.whose_turn import Span, Standing, Turn, is_end
 
-OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+)", re.ASCII)
+OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+|[A-Z][A-Z0-9_]*_[0-9]+)", re.ASCII)
 """Name of an issue's session; dots of its project are underscores there."""
 EARLIEST = 1e9
 """Earliest moment that counts (in 2001): before that the clock was not set yet."""
@@ -172,8 +172,8 @@ class Numbers:
     def list_open(self) -> Iterator[tuple[str, str, IssueId]]:
         """Yield the sessions that are not over, each with its project and issue."""
         for session in self._standings:
-            if found := OF_ISSUE.fullmatch(session):
-                yield session, found[1], int(found[2])
+            if (found := OF_ISSUE.fullmatch(session)) and (issue := read_part(found[2])):
+                yield session, found[1], issue
 
     def list_days(self, since: str, name: Callable[[str], str]) -> list[DayNumbers]:
         """List the days from that day on, the oldest first; `name` maps a project to its name."""

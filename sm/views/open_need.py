@@ -15,7 +15,7 @@ from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
 from sm.base.text import normalise, one_line
-from sm.config.forges import ForgeSettings
+from sm.config.schema import ProjectSettings
 from sm.issues import meters
 from sm.issues.act.limiting import SPENDING
 from sm.issues.act.problem import Problem
@@ -100,7 +100,7 @@ def make_need(
         whole=quote(session, waiting.row, seen.write.said, need.detail),
         merges=need.kind is NeedKind.REVIEW and seen.facts.merges_when_approved,
     )
-    return put_into_words(entry, need, session.project.settings.forge, seen.pull)
+    return put_into_words(entry, need, session.project.settings, seen.pull)
 
 
 def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
@@ -120,7 +120,7 @@ def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
 
 
 def put_into_words(
-    entry: OpenNeed, need: Need, forge: ForgeSettings, pull: PullRequest | None
+    entry: OpenNeed, need: Need, project: ProjectSettings, pull: PullRequest | None
 ) -> OpenNeed:
     """Return the entry with the words that a person reads, by what is known here of its `pull`."""
     text = need.tell(pull.name if pull else "")
@@ -128,13 +128,15 @@ def put_into_words(
         entry,
         text=f"{text} {CUT}" if entry.whole else text,
         act=need.act,
-        link=forge.link_issue(entry.issue),
+        link=project.link_issue(entry.issue),
         case=need.case,
     )
     if need.kind not in OF_THE_PULL or pull is None:
         return told
     last = find_last_verdict(pull.reviews)
-    return structs.replace(told, link=forge.link_pull(pull.number), verdict=last.id if last else "")
+    return structs.replace(
+        told, link=project.forge.link_pull(pull.number), verdict=last.id if last else ""
+    )
 
 
 def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:
@@ -185,7 +187,7 @@ def _make_need_of_problem(
 
 def _make_need_of_case(session: IssueSession, case: Case, since: float) -> OpenNeed:
     entry = _begin(session, Waiting(case.row, f"{since:.0f}", since), KINDS[case.row])
-    return put_into_words(entry, describe_need(case), session.project.settings.forge, None)
+    return put_into_words(entry, describe_need(case), session.project.settings, None)
 
 
 # Accounts

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from sm.base import plugin
 from sm.base.issue_id import IssueId
-from sm.sessions.address import OF_ISSUE
+from sm.sessions.address import read_address
 from sm.sessions.project import Project
-from sm.store.paths import find_issue_number
+from sm.store.paths import find_issue_id
 
 if TYPE_CHECKING:
     from sm.adapters.process import Beginning
@@ -204,7 +204,7 @@ def find_past_remote(project: Project, issue: IssueId) -> RemotePlace | None:
 def find_remote_by_id(projects: Iterable[Project], session: str) -> RemotePlace | None:
     """Find the session elsewhere of that id; None if it is on record here, or is of no project."""
     for project in projects:
-        if issue := find_issue_number(project.name, session):
+        if issue := find_issue_id(project.name, session):
             is_here = project.root.session(session).identity.exists()
             return None if is_here else find_remote(project, issue)
     return None
@@ -212,11 +212,11 @@ def find_remote_by_id(projects: Iterable[Project], session: str) -> RemotePlace 
 
 def find_meant_issue(config: Config, text: str) -> tuple[Project, IssueId] | None:
     """Find the issue that `text` means: `PROJECT#ISSUE`, or the id of its session."""
-    if wanted := OF_ISSUE.fullmatch(text):
-        settings = config.project(wanted[1])
-        return (Project(config, settings), int(wanted[2])) if settings else None
+    if wanted := read_address(text):
+        settings = config.project(wanted[0])
+        return (Project(config, settings), wanted[1]) if settings else None
     for settings in config.projects:
-        if issue := find_issue_number(settings.name, text):
+        if issue := find_issue_id(settings.name, text):
             return Project(config, settings), issue
     return None
 

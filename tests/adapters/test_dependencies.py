@@ -7,10 +7,11 @@ import time
 import pytest
 
 from sm.adapters.forge.model import Issue, IssueState
+from sm.base.issue_id import IssueId
 from sm.issues.rules.circles import explain_circle, find_circle
 
 
-def needs(body: str) -> tuple[int, ...]:
+def needs(body: str) -> tuple[IssueId, ...]:
     return Issue(7, "", IssueState.OPEN, "ada", 1.0, body=body).dependencies()
 
 
@@ -55,9 +56,9 @@ def test_a_long_text_takes_no_time(part: str) -> None:
 
 
 def test_a_circle_is_found_and_told() -> None:
-    graph = {1: [2, 3], 2: [4], 3: [], 4: [1], 5: [5], 6: [1], 7: [8]}
+    graph: dict[IssueId, list[IssueId]] = {1: [2, 3], 2: [4], 3: [], 4: [1], 5: [5], 6: [1], 7: [8]}
 
-    def circle(start: int) -> tuple[int, ...]:
+    def circle(start: IssueId) -> tuple[IssueId, ...]:
         return find_circle(start, lambda number: graph.get(number, []))
 
     assert circle(1) == (1, 2, 4, 1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sm.adapters.forge.model import CheckState, PullRequest
+from sm.base.issue_id import IssueId
 from sm.issues.act.reactor import react
 from sm.issues.look.snapshot import snapshot
 from sm.issues.poll import tick
@@ -80,7 +81,7 @@ class Play:
         self.running.enter_context(lock.hold(session.dir.monitor_lock))
         seen_anew(self)  # on some forges what others file shows only after the interval
         assert list(tick(self.anew())) == [f"finish the start of #{issue.number} {title}"]
-        return issue.number
+        return int(issue.number)
 
     def push(self, issue: int, content: str, phase: str) -> str:
         head = self.stage.push_work(issue, content=content)
@@ -89,7 +90,7 @@ class Play:
         self.react(issue)
         return head
 
-    def react(self, issue: int) -> None:
+    def react(self, issue: IssueId) -> None:
         react(self.anew(), f"dev-harb-{issue}")
 
     def hears(self, issue: int, words: str) -> str:

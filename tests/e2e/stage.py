@@ -19,6 +19,7 @@ from sm.adapters.forge.local import forge
 from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.adapters.forge.model import ReviewState
 from sm.adapters.shell_command import end_leftovers
+from sm.base.issue_id import IssueId
 from sm.sessions import agent, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -82,11 +83,10 @@ class Stage:
 
     def file_issue(self, title: str = "Add a file", body: str = "Please.") -> int:
         """File an issue that is ready to be picked up."""
-        return self.project.forge.issues.add(
-            title, body=body, labels=("backlog",), author="ada"
-        ).number
+        made = self.project.forge.issues.add(title, body=body, labels=("backlog",), author="ada")
+        return int(made.number)
 
-    def session(self, issue: int) -> IssueSession:
+    def session(self, issue: IssueId) -> IssueSession:
         """The session of an issue."""
         return registry.load_for(self.project, issue)
 
@@ -114,7 +114,7 @@ class Stage:
         """What the agent would do: `echo text > $PHASE_FILE`."""
         self.project.root.phase(self.project.name, issue).write_text(f"{text}\n")
 
-    def push_work(self, issue: int, name: str = "work.txt", content: str = "done\n") -> str:
+    def push_work(self, issue: IssueId, name: str = "work.txt", content: str = "done\n") -> str:
         """Commit and push in the issue's worktree; returns the commit."""
         worktree = Path(self.session(issue).worktree)
         (worktree / name).write_text(content)

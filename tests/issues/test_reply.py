@@ -10,6 +10,7 @@ import pytest
 
 from sm.adapters.forge.local import forge
 from sm.base.errors import AnsweredError
+from sm.base.issue_id import IssueId
 from sm.issues import reply
 from sm.issues.look import answers
 from sm.issues.look.observe import Observation, recall
@@ -41,7 +42,7 @@ def see(session: IssueSession) -> Observation:
     return recall(session, snapshot(session.project, newer_than=time.time()))
 
 
-def try_reply(project: Project, issue: int, author: str) -> str:
+def try_reply(project: Project, issue: IssueId, author: str) -> str:
     try:
         reply.reply(project, issue, author, f"{author}'s colour")
     except AnsweredError as error:

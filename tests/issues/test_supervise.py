@@ -50,7 +50,7 @@ def project(
 
 
 def file_issue(project: Project, *labels: str, closed: bool = False) -> int:
-    number = project.forge.issues.add("Mend it", author="ada", labels=labels).number
+    number: int = project.forge.issues.add("Mend it", author="ada", labels=labels).number
     if closed:
         project.forge.issues.close(number)
     return number

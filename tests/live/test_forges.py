@@ -55,7 +55,7 @@ def open_live(kind: str, folder: Path) -> RestForge[RestReader]:
         forge=cast("ForgeSettings", settings),
         review=Review(required=False),
     )
-    made = open_forge(project, None, folder)
+    made: object = open_forge(project, None, folder)
     assert isinstance(made, RestForge)
     return made
 

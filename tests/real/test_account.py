@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sm.base.issue_id import IssueId
 from sm.messages import screen_state
 from sm.sessions import agent_state, plan, turn
 from sm.sessions.agent_state import State
@@ -117,7 +118,7 @@ class Team:
         found = (issues.read(one.issue).comments for one in self.stage.sessions())
         return [comment.body for comments in found for comment in comments]
 
-    def restarts(self) -> list[int]:
+    def restarts(self) -> list[IssueId]:
         """The issues whose client was started again."""
         return [
             session.issue

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from sm.base.issue_id import IssueId
 from tests.soak.room import Room
 from tests.soak.twice import Told
 from tests.soak.work import NAME
@@ -21,7 +22,7 @@ class Note:
     """A message that was sent to an issue: its id if it was taken, and what was said to that."""
 
     number: int
-    issue: int
+    issue: IssueId
     ident: str
     said: str
 
@@ -34,7 +35,7 @@ class Writers:
     dice: random.Random
     notes: list[Note] = field(default_factory=list)
 
-    def write(self, issues: list[int]) -> None:
+    def write(self, issues: list[IssueId]) -> None:
         """Send a message to one of these issues."""
         issue, number = self.dice.choice(issues), len(self.notes) + 1
         done = self.room.run("sm", "send", "--json", f"{NAME}#{issue}", f"[note {number}] go on")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sm.adapters.forge.dialect import Webhooks
-    from sm.adapters.forge.protocol import Forge
+    from sm.adapters.forge.protocol import AnyForge, Forge
     from sm.config.forges import ForgeSettings
     from sm.config.schema import ProjectSettings
 
@@ -82,6 +82,13 @@ def kind_of(settings: ForgeSettings) -> Kind:
 
 def open_forge(
     project: ProjectSettings, config: Path | None = None, state: Path | None = None
-) -> Forge:
-    """Open the forge of a project, see `Kind.open_forge`."""
-    return kind_of(project.forge).open_forge(project, config, state)
+) -> AnyForge:
+    """Open the forge of a project, see `Kind.open_forge`; its issues may be those of a tracker."""
+    forge = kind_of(project.forge).open_forge(project, config, state)
+    if project.tracker is None:
+        return cast("AnyForge", forge)  # who asks it for an issue has a number
+    from sm.adapters.forge.tracked import TrackedForge  # most projects have none
+    from sm.adapters.forge.tracker import kind_of as kind_of_tracker
+
+    tracker = kind_of_tracker(project.tracker).open_tracker(project.tracker, state)
+    return TrackedForge(forge, tracker, project.tracker.kind)

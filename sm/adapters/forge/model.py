@@ -6,10 +6,12 @@ import hashlib
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from sm.adapters.forge.prose import list_prose
+from sm.base.issue_id import KEY, NUMBER, IssueId
 
 DEPENDS_ON = re.compile(
     r"^[^\S\n]*+[-*]?[^\S\n]*+depends on:?\s++(.*)$", re.IGNORECASE | re.MULTILINE
@@ -24,8 +26,20 @@ WITHIN_A_SENTENCE = re.compile(
 REFERENCE = re.compile(r"(?<![\w/])#([0-9]{1,9})(?![0-9])")
 """Reference to an issue here: `octo/lib#1` is one of another repository."""
 BEYOND_NUMBERS = re.compile(r"(?<![\w/])#[0-9]{10,}+")
+OF_TRACKER = re.compile(rf"(?<![\w/-]){KEY}-{NUMBER}(?![\w-])")
+"""Reference to an issue of a tracker, such as `ENG-123`."""
+TRACKED_WITHIN = re.compile(
+    rf"(?<!longer )(?<!not )\b[Dd]epends on:? (?:issues? )?"
+    rf"({KEY}-{NUMBER}(?:(?:,? and |, ){KEY}-{NUMBER}){{0,200}})(?![\w-])"
+)
+"""Dependencies in mid-line, as `WITHIN_A_SENTENCE`, in the words of a tracker."""
 ASIDE = re.compile(r"\([^()]*+\)")
 """Aside, which says more of what was named before it, such as which epic that is part of."""
+
+if TYPE_CHECKING:
+    OwnId = Any  # a forge knows that its own are numbers, a tracker that its own are texts
+else:
+    OwnId = IssueId
 
 BOT = "sm"
 """Author of what sm itself writes on a forge."""
@@ -103,11 +117,12 @@ class Comment(Struct, frozen=True):
 class Issue(Struct, frozen=True):
     """Issue, or something to do. `at` is when it was filed, in seconds since the epoch.
 
-    `text_hash` identifies title and text if they are left out, '' if they are not. `waits` says
-    what is open and it depends on by the forge's own means, '' for nothing.
+    On a tracker `number` is a text, such as `ENG-123`. `text_hash` identifies title and text if
+    they are left out, '' if they are not. `waits` says what is open and it depends on by the
+    forge's own means, '' for nothing.
     """
 
-    number: int
+    number: OwnId
     title: str
     state: IssueState
     author: str
@@ -119,8 +134,11 @@ class Issue(Struct, frozen=True):
     text_hash: str = ""
     waits: str = ""
 
-    def dependencies(self) -> tuple[int, ...]:
+    def dependencies(self) -> tuple[IssueId, ...]:
         """List the issues named after the words `Depends on`, each once."""
+        if isinstance(self.number, str):
+            said = self._needs()
+            return tuple(dict.fromkeys(one for line in said for one in OF_TRACKER.findall(line)))
         numbers = (int(number) for said in self._needs() for number in REFERENCE.findall(said))
         return tuple(dict.fromkeys(numbers))
 
@@ -137,14 +155,16 @@ class Issue(Struct, frozen=True):
         if "epends on" not in self.body.lower():
             return []
         said = "\n".join(list_prose(self.body))
-        lines = map(_without_asides, DEPENDS_ON.findall(said))
-        return [*lines, *WITHIN_A_SENTENCE.findall(said)]
+        is_tracked = isinstance(self.number, str)
+        named = (OF_TRACKER,) if is_tracked else (REFERENCE, BEYOND_NUMBERS)
+        lines = [_without_asides(line, named) for line in DEPENDS_ON.findall(said)]
+        return [*lines, *(TRACKED_WITHIN if is_tracked else WITHIN_A_SENTENCE).findall(said)]
 
 
-def _without_asides(line: str) -> str:
+def _without_asides(line: str, named: Iterable[re.Pattern[str]]) -> str:
     """Drop what is in parentheses from the line, unless the issues are only named there."""
     outside = ASIDE.sub(" ", line)
-    return outside if REFERENCE.search(outside) or BEYOND_NUMBERS.search(outside) else line
+    return outside if any(one.search(outside) for one in named) else line
 
 
 def hash_text(title: str, body: str) -> str:

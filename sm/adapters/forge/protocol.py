@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from sm.adapters.forge.model import (
     Batch,
@@ -24,9 +24,13 @@ from sm.adapters.forge.model import (
     ReviewState,
     SourcedText,
 )
+from sm.base.issue_id import IssueId
 
 if TYPE_CHECKING:
     from sm.config.schema import Ci
+
+N = TypeVar("N", bound=IssueId, contravariant=True)
+"""Ids that are understood: numbers by a forge, texts by a tracker."""
 
 
 class CheckRun(Protocol):
@@ -48,10 +52,10 @@ class CheckRun(Protocol):
         ...
 
 
-class Discussion(Protocol):
+class Discussion(Protocol[N]):
     """Issues or pull requests, which people comment on."""
 
-    def read_comments(self, number: int) -> tuple[Comment, ...]:
+    def read_comments(self, number: N) -> tuple[Comment, ...]:
         """Read the comments on one of them, and who has edited each last.
 
         This takes one request or a few; it may be only the last hundred. A number that is not there
@@ -59,7 +63,7 @@ class Discussion(Protocol):
         """
         ...
 
-    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+    def comment(self, number: N, body: str, *, author: str, marker: str = "") -> bool:
         """Comment on one of them; False if a comment with `marker` is there already.
 
         On a forge that numbers issues and pull requests together, either part takes both.
@@ -67,7 +71,7 @@ class Discussion(Protocol):
         ...
 
 
-class Issues(Discussion, Protocol):
+class Issues(Discussion[N], Protocol[N]):
     """Issues of a forge."""
 
     def find(
@@ -76,11 +80,11 @@ class Issues(Discussion, Protocol):
         """Find the issues in that state that have all `labels`, oldest first; and the problems."""
         ...
 
-    def read(self, number: int) -> Issue:
+    def read(self, number: N) -> Issue:
         """Read an issue with its texts; NotFoundError if there is none."""
         ...
 
-    def read_source(self, number: int) -> SourcedText:
+    def read_source(self, number: N) -> SourcedText:
         """Return title and text of an issue with who saved them last; one or two requests."""
         ...
 
@@ -90,7 +94,7 @@ class Issues(Discussion, Protocol):
 
     def edit(
         self,
-        number: int,
+        number: N,
         *,
         title: str = "",
         body: str | None = None,
@@ -99,11 +103,11 @@ class Issues(Discussion, Protocol):
         """Give an issue another title or text; UsageError if its text is not `instead_of`."""
         ...
 
-    def close(self, number: int) -> Issue:
+    def close(self, number: N) -> Issue:
         """Close an issue; a closed one stays so."""
         ...
 
-    def reopen(self, number: int) -> Issue:
+    def reopen(self, number: N) -> Issue:
         """Open an issue again; an open one stays so."""
         ...
 
@@ -111,16 +115,16 @@ class Issues(Discussion, Protocol):
         """List every label that there is."""
         ...
 
-    def add_label(self, number: int, label: str) -> Issue:
+    def add_label(self, number: N, label: str) -> Issue:
         """Give an issue a label, if it lacks it."""
         ...
 
-    def remove_label(self, number: int, label: str) -> Issue:
+    def remove_label(self, number: N, label: str) -> Issue:
         """Take a label off an issue, if it has it."""
         ...
 
 
-class Pulls(Discussion, Protocol):
+class Pulls(Discussion[int], Protocol):
     """Pull requests of a forge, with their reviews and merges."""
 
     def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
@@ -225,7 +229,7 @@ class Checks(Protocol):
         ...
 
 
-class Forge(Protocol):
+class ForgeOf(Protocol[N]):
     """Issues, pull requests, reviews, checks and merges of one project.
 
     A forge keeps nothing between two calls that an answer depends on: what it needs for the next
@@ -240,7 +244,7 @@ class Forge(Protocol):
     """
 
     @property
-    def issues(self) -> Issues:
+    def issues(self) -> Issues[N]:
         """Issues of the project."""
         ...
 
@@ -284,7 +288,7 @@ class Forge(Protocol):
         """Return the `authors` who may push to the repository, as the forge knows them."""
         ...
 
-    def is_pull(self, number: int) -> bool:
+    def is_pull(self, number: N) -> bool:
         """Whether the number is a pull request and no issue; NotFoundError if it is neither.
 
         A number that is both is an issue.
@@ -294,6 +298,12 @@ class Forge(Protocol):
     def branch_head(self, branch: str) -> str:
         """Return the commit of a branch, '' if there is no such branch."""
         ...
+
+
+Forge = ForgeOf[int]
+"""Forge whose own issues have numbers, as every forge's."""
+AnyForge = ForgeOf[IssueId]
+"""Forge that may have the issues of a tracker, as the rest of `sm` knows it."""
 
 
 # Abilities of some forges beside it
@@ -311,7 +321,7 @@ class Signing(Protocol):
         ...
 
 
-def list_signs(forge: Forge) -> tuple[Path, ...]:
+def list_signs(forge: Forge | AnyForge) -> tuple[Path, ...]:
     """List the files that get a new time when the forge changes; none if none shows that here."""
     return forge.signs() if isinstance(forge, Signing) else ()
 

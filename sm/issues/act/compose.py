@@ -250,10 +250,10 @@ def _describe_form(session: IssueSession) -> str:
 
 
 def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, ...]:
-    forge = session.project.settings.forge
+    project = session.project.settings
     pages = (
-        forge.link_pull(pull.number) if pull else "",
-        forge.link_issue(session.issue),
+        project.forge.link_pull(pull.number) if pull else "",
+        project.link_issue(session.issue),
     )
     return tuple(filter(None, pages))
 

@@ -22,6 +22,7 @@ from sm.adapters.forge.trust import Trust
 from sm.base.clock import is_ahead
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.foreign import NAME_LIMIT
+from sm.base.issue_id import check_pull
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.issues.act.forge_requests import (
@@ -102,9 +103,9 @@ def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
 
 def _show_pull(session: IssueSession, asked: ForgeRequest) -> PullRequest:
     trust = _read_last_look(session).trust(session.project.settings)
-    found = session.project.forge.pulls.read(asked.number)
+    found = session.project.forge.pulls.read(check_pull(asked.number))
     _check_readable(session, found, trust)
-    forge, number = session.project.forge, asked.number
+    forge, number = session.project.forge, check_pull(asked.number)
     said = forge.pulls.read_comments(number) if found.comments else ()
     return structs.replace(
         found,
@@ -120,17 +121,18 @@ def _keep_trusted_reviews(found: Iterable[Review], trust: Trust) -> Iterable[Rev
 
 def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
     project, seen = session.project, _read_last_look(session)
-    _check_readable(session, _find_pull(session, seen, asked.number), seen.trust(project.settings))
+    pull = _find_pull(session, seen, check_pull(asked.number))
+    _check_readable(session, pull, seen.trust(project.settings))
     options = asked.text.split()
     if not {*options} <= DIFF_OPTIONS:  # git has some that write files
         raise UsageError(f"no options for a diff: {one_line(asked.text, NAME_LIMIT)}")
-    return project.forge.pulls.diff(asked.number, stat="--stat" in options)
+    return project.forge.pulls.diff(pull.number, stat="--stat" in options)
 
 
 def _check(session: IssueSession, asked: ForgeRequest) -> Check:
     """Return the check that the last look at the forge has shown; a failed one with its log."""
     project, seen = session.project, _read_last_look(session)
-    pull = _find_pull(session, seen, asked.number)
+    pull = _find_pull(session, seen, check_pull(asked.number))
     _check_readable(session, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
         return full_check(project, pull)
@@ -188,8 +190,10 @@ def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
         taken.refuse_another(session)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
     forge = session.project.forge
-    part = forge.pulls if asked.on_pull else forge.issues
-    return part.comment(asked.number, body, author=BOT, marker=asked.id)
+    if asked.on_pull:
+        pull = check_pull(asked.number)
+        return forge.pulls.comment(pull, body, author=BOT, marker=asked.id)
+    return forge.issues.comment(asked.number, body, author=BOT, marker=asked.id)
 
 
 def _merge(session: IssueSession, asked: ForgeRequest) -> PullRequest:

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.base.errors import SmError
+from sm.base.issue_id import read_part
 from sm.base.text import format_count
 from sm.config.schema import KeepFree
 from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
@@ -107,7 +108,7 @@ def _find_false_starts(project: Project) -> Iterator[Shortage]:
     found = [
         one
         for one in list_faults(project.root, time.time())
-        if len(one.sessions) > 1 or one.sessions[0].removeprefix(head).isdecimal()
+        if len(one.sessions) > 1 or read_part(one.sessions[0].removeprefix(head))
     ]
     for fault in found[:1]:
         said = f" (“{fault.reason}”)" if fault.reason else ""

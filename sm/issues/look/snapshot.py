@@ -215,7 +215,7 @@ def find_interval(project: Project, last: Snapshot) -> float:
     """
     settings = project.settings
     interval = max(settings.ci.poll_s, _find_pause_s(project))
-    if settings.forge.has_webhooks:
+    if settings.has_webhooks:
         heard = webhooks.read_heard_webhooks(project.root.project(project.name))
         if webhooks.can_wait(settings, heard, last.taken_at, last.pulls, time.time()):
             return max(interval, last.whole_at + WHOLE_S - last.taken_at)
@@ -235,14 +235,15 @@ def find_longest_interval(settings: ProjectSettings) -> float:
 
     It is for display: the forge is not opened.
     """
-    rare = WHOLE_S if settings.forge.has_webhooks else 0.0
+    rare = WHOLE_S if settings.has_webhooks else 0.0
     return max(settings.poll_interval_s, settings.ci.poll_s, rare)
 
 
 def _basis(project: ProjectSettings) -> str:
     """Return a word for the settings that decide what is kept of the forge."""
     by_label = (project.runners,) if project.runners else ()
-    basis = (project.labels, project.forge, *by_label)
+    tracker = (project.tracker,) if project.tracker else ()
+    basis = (project.labels, project.forge, *by_label, *tracker)
     return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]
 
 

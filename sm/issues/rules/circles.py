@@ -11,7 +11,7 @@ def find_circle(
     start: IssueId, needs: Callable[[IssueId], Iterable[IssueId]]
 ) -> tuple[IssueId, ...]:
     """Find the way from an issue back to itself, over what each needs; empty if there is none."""
-    came_from = {start: 0}
+    came_from: dict[IssueId, IssueId] = {start: 0}
     ahead = [start]
     while ahead:
         number = ahead.pop(0)

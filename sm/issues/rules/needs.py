@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, Act, ActKind
+from sm.base.issue_id import read_issue
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.base.quoting import name
@@ -420,7 +421,7 @@ def _way(case: Case) -> tuple[str, Act]:
     waits_for, kind = _choose_way(case)
     if kind is ActKind.RUN:
         return waits_for, ASK_DOCTOR
-    number = int(issue) if issue.isdecimal() else 0  # none for a session without an issue
+    number = read_issue(issue) or 0  # none for a session without an issue
     return waits_for, Act(kind, project, number, address=case.address)
 
 

@@ -126,7 +126,7 @@ ROWS: tuple[Row, ...] = (
         Act.REBUILD,
         "make the record of {left.name} anew",
         "make the record of {left.name} anew",
-        lambda left: left.issue > 0 and left.standing is not Standing.UNKNOWN,
+        lambda left: bool(left.issue) and left.standing is not Standing.UNKNOWN,
     ),
     Row(
         "record-lost",

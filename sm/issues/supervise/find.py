@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -14,8 +13,7 @@ from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.tmux import Pane
 from sm.base.errors import StateError
-from sm.base.foreign import read_number
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, rank, read_part, spell
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.found import Left, Owner, Standing, Thing
@@ -121,7 +119,7 @@ def _find_records(scene: Scene) -> Iterator[Left]:
     """Yield damaged records: of the project's issues, and of sessions that have none."""
     ours = prefix_sessions(scene.project.name)
     for name, error in registry.list_damaged(scene.project.root).items():
-        number = read_number(name.removeprefix(ours)) or 0 if name.startswith(ours) else 0
+        number = read_part(name.removeprefix(ours)) or 0 if name.startswith(ours) else 0
         if number or not name.startswith(OF_ISSUES):
             known = number and scene.seen.issue(number)
             yield Left(
@@ -154,8 +152,9 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
     """Yield claims without a session; before one is given up, the forge is asked again."""
     project = scene.project
     head = claim.name_ref(0).removesuffix("0")
-    numbers = (read_number(ref.removeprefix(head)) for ref in scene.seen.refs if head in ref)
-    for number in sorted(one for one in numbers if one and one not in scene.by_issue):
+    numbers = (read_part(ref.removeprefix(head)) for ref in scene.seen.refs if head in ref)
+    unknown = (one for one in numbers if one and one not in scene.by_issue)
+    for number in sorted(unknown, key=rank):
         unseen = scene.seen.issue(number) is None and not scene.thoroughly
         owner, was_at = Owner.OURS, ""
         if not claim.is_ours(project.git, project.settings, number, project.root, scene.seen.refs):
@@ -207,14 +206,13 @@ def _find_issues(scene: Scene) -> Iterator[Left]:
 def _find_terminals(scene: Scene) -> Iterator[Left]:
     """Yield terminals that have a session's name, while no such session is on record."""
     project = scene.project
-    ours = re.compile(re.escape(prefix_sessions(project.name)) + r"([1-9]\d{0,17})")
+    ours = prefix_sessions(project.name)
     known = {session.name for session in scene.sessions}
     for name, pane in scene.panes.items():
-        found = None if name in known else ours.fullmatch(name)
+        number = read_part(name.removeprefix(ours)) if name.startswith(ours) else None
         # Asked for again: it may have been begun after the sessions were listed.
-        if found is None or project.root.session(name).identity.exists():
+        if not number or name in known or project.root.session(name).identity.exists():
             continue
-        number = int(found[1])
         yield Left(
             thing=Thing.TERMINAL,
             name=name,

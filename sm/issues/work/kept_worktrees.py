@@ -12,8 +12,7 @@ from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
 from sm.base.errors import SmError, UsageError
-from sm.base.foreign import read_number
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, read_issue, read_part
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot, is_open, last_snapshot
 from sm.issues.work import worktree
@@ -46,11 +45,11 @@ def list_entries(project: Project) -> dict[IssueId, WorktreeEntry]:
 def list_unknown(project: Project, entries: Iterable[WorktreeEntry]) -> dict[IssueId, Path]:
     """Return the folders at the place of a worktree that are not among git's records."""
     known = {follow_links(entry.path) for entry in entries}
-    found = {}
+    found = dict[IssueId, Path]()
     for path in list_names(project.settings.worktrees):
-        number = read_number(path.removeprefix(f"{project.name}-")) or 0
+        number = read_part(path.removeprefix(f"{project.name}-")) or 0
         place = project.settings.worktree(number)
-        is_its_place = number > 0 and place.name == path
+        is_its_place = bool(number) and place.name == path
         # Git may leave an empty folder, which is in nobody's way.
         if is_its_place and follow_links(place) not in known and worktree.has_files(place):
             found[number] = place
@@ -76,18 +75,18 @@ def is_linked(entry: WorktreeEntry) -> bool:
     return os.path.lexists(os.path.join(entry.path, place))  # noqa: PTH118 - at each tick, for all
 
 
-def _issue(project: Project, entry: WorktreeEntry) -> int:
+def _issue(project: Project, entry: WorktreeEntry) -> IssueId:
     """Return the issue that a worktree was made for, by its branch, else by its place; 0: none."""
     if number := parse_issue(project.settings, entry.branch or ""):
         return number
-    number = read_number(entry.path.name.removeprefix(f"{project.name}-")) or 0
+    number = read_part(entry.path.name.removeprefix(f"{project.name}-")) or 0
     return number if number and follow_links(entry.path) == _place(project, number) else 0
 
 
-def parse_issue(project: ProjectSettings, branch: str) -> int:
+def parse_issue(project: ProjectSettings, branch: str) -> IssueId:
     """Return the issue of a branch by its name; 0 for none."""
     number = branch.removeprefix(f"{project.branch_prefix}/")
-    return 0 if number == branch else read_number(number) or 0
+    return 0 if number == branch else read_issue(number) or 0
 
 
 def _place(project: Project, issue: IssueId) -> Path:

@@ -20,7 +20,7 @@ from sm.adapters.git_push import ABSENT, RefMovedError, Update
 from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import NUMBER_LIMIT, read_number
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part
 from sm.base.redact import redact
 from sm.context import documents, rotation_files
 from sm.issues.look import phase_file
@@ -75,12 +75,12 @@ class Found(Struct, frozen=True):
 
 def name_ref(issue: IssueId, attempt: int) -> str:
     """Return the ref of an attempt's work in progress."""
-    return f"refs/sm/wip/{issue}/{attempt}"
+    return f"refs/sm/wip/{name_part(issue)}/{attempt}"
 
 
 def list_refs(git: Git, remote: str, issue: IssueId) -> dict[str, str]:
     """Return what the remote has of all attempts: ref to commit."""
-    return git.ls_remote(remote, f"refs/sm/wip/{issue}/*")
+    return git.ls_remote(remote, f"refs/sm/wip/{name_part(issue)}/*")
 
 
 def give_up(git: Git, remote: str, issue: IssueId, claim: str) -> bool:
@@ -90,7 +90,7 @@ def give_up(git: Git, remote: str, issue: IssueId, claim: str) -> bool:
     """
     held = name_claim(issue)
     for _ in range(LOOKS):
-        refs = git.ls_remote(remote, held, f"refs/sm/wip/{issue}/*")
+        refs = git.ls_remote(remote, held, f"refs/sm/wip/{name_part(issue)}/*")
         if refs.get(held, claim) != claim:
             return False
         if not refs:

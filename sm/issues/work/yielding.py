@@ -7,7 +7,7 @@ from pathlib import Path
 from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.git_snapshot import Taken, take
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part
 from sm.base.nonce import make_nonce
 from sm.issues.work import worktree
 from sm.issues.work.worktree import Examined
@@ -17,7 +17,7 @@ from sm.store.failpoint import crash_point
 
 def name_branch(issue: IssueId, attempt: int) -> str:
     """Return the branch of the clone that keeps the work of an attempt."""
-    return f"sm/overtaken/{issue}-{attempt}"
+    return f"sm/overtaken/{name_part(issue)}-{attempt}"
 
 
 def keep_work(session: IssueSession) -> str:

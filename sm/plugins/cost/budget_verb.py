@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import read_issue
 from sm.base.output import say, say_lines, warn
 from sm.cli.arguments import name_target
-from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
+from sm.cli.invocation import find_meant_project, find_project, list_names
 from sm.cli.options import json_option, load_any_config, load_config, load_machine
 from sm.cli.words import print_json
 from sm.config.shapes import read_section
@@ -28,7 +29,7 @@ from sm.plugins.cost.budget.limits import (
 )
 from sm.plugins.cost.budget.settings import Budget
 from sm.sessions import registry
-from sm.sessions.address import OF_ISSUE, find
+from sm.sessions.address import find, read_address
 from sm.sessions.session import IssueSession
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ def _check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which:
     """
     if which:
         return
-    is_issue = not target and OF_ISSUE.fullmatch(text) is not None
-    if not is_issue and len(target) == 1 and ISSUE.fullmatch(text):
+    is_issue = not target and read_address(text) is not None
+    if not is_issue and len(target) == 1 and read_issue(text):
         known = load_any_config(ctx).project(target[0])
         is_issue = known is not None and _find_without_issue(ctx, target) is None
     if is_issue:
@@ -227,9 +228,10 @@ def _find_placed_limit(ctx: click.Context, words: tuple[str, ...]) -> BudgetLimi
     """The limit of the session that they name, if it runs elsewhere and has one."""
     name, _, number = name_target(ctx, words).partition("#")
     settings = load_any_config(ctx).project(name)
-    if settings is None or not ISSUE.fullmatch(number):
+    issue = read_issue(number)
+    if settings is None or issue is None:
         return None
-    placement = read_placement(load_machine(ctx).root.project(name), int(number))
+    placement = read_placement(load_machine(ctx).root.project(name), issue)
     return find_placed_limit(read_section(settings, Budget), placement) if placement else None
 
 
@@ -249,11 +251,12 @@ def _find_without_issue(ctx: click.Context, words: tuple[str, ...]) -> AnySessio
 
 def _find_issue_limit(ctx: click.Context, words: tuple[str, ...]) -> BudgetLimit:
     name, _, number = name_target(ctx, words).partition("#")
-    if not ISSUE.fullmatch(number):
+    issue = read_issue(number)
+    if issue is None:
         raise UsageError(
             "raise what? name a session, an issue such as 'shop 7', or add --day or --project"
         )
     project = find_project(load_config(ctx), name)
     own = read_section(project.settings, Budget)
-    limit = find_issue_limit(own, project.name, int(number))
+    limit = find_issue_limit(own, project.name, issue)
     return _check(limit, f"an issue of '{project.name}': budget.issue")

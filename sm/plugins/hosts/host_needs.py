@@ -14,7 +14,7 @@ from sm.issues.placements import list_placements
 from sm.issues.runners import Hindrance, Watcher
 from sm.plugins.hosts.messages import lost
 from sm.sessions.project import Project
-from sm.store.paths import find_issue_number
+from sm.store.paths import find_issue_id
 from sm.views.open_need import OpenNeed
 
 TEXT_LIMIT = 500
@@ -38,7 +38,7 @@ def _list_lost_messages(project: Project, now: float) -> Iterator[OpenNeed]:
     """Yield the messages for sessions elsewhere that came to nothing, from a file alone."""
     directory = project.root.project(project.name)
     for one in lost.list_recent(directory, now):
-        name = f"{project.name}#{find_issue_number(project.name, one.session)}"
+        name = f"{project.name}#{find_issue_id(project.name, one.session)}"
         yield OpenNeed(
             key=f"message:{one.id}",
             kind=NeedKind.HOST,

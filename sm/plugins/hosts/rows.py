@@ -194,7 +194,7 @@ def _take_need(
         whole=bound_quotation(said.whole),
         merges=said.merges,
     )
-    told = put_into_words(entry, need, project.settings.forge, pull)
+    told = put_into_words(entry, need, project.settings, pull)
     asked = row.state is ShownState.ESCALATED
     return structs.replace(
         row,

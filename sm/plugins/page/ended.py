@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, read_part
 from sm.base.redact import redact
 from sm.base.text import printable
 from sm.plugins.page.gone import GoneError
@@ -55,16 +55,16 @@ def read_ended(looks: Looks, ident: str) -> Ended:
         raise GoneError("there is no such session any more") from error
     title, pull = _find_facts(root, ident)
     project, issue = _find_issue(looks, ident)
-    forge = project.settings.forge if project else None
+    settings = project.settings if project else None
     return Ended(
         name=f"{project.name}#{issue}" if project else ident,
         title=title,
         outcome=sum_up(story.summary),
         told=shorten(story),
         figures=tuple(tell_figures(looks.machine.settings, Subject(ident))),
-        issue_link=forge.link_issue(issue) if forge else "",
+        issue_link=settings.link_issue(issue) if settings else "",
         pull=pull,
-        pull_link=forge.link_pull(pull) if forge and pull else "",
+        pull_link=settings.forge.link_pull(pull) if settings and pull else "",
         has_log=bool(terminal_log.list_kept(root, ident)),
     )
 
@@ -84,9 +84,9 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
 def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, IssueId]:
     """Find the project and the issue that it worked on; None and 0 for neither."""
     for project in _list_projects(looks):
-        number = ident.removeprefix(prefix_sessions(project.name))
-        if number != ident and number.isdecimal():
-            return project, int(number)
+        part = ident.removeprefix(prefix_sessions(project.name))
+        if part != ident and (issue := read_part(part)):
+            return project, issue
     return None, 0
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from sm.acts.execution import ACTS, carry_out
 from sm.base.act import Act, ActKind
-from sm.base.foreign import read_number
+from sm.base.issue_id import read_issue
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
 from sm.plugins.page.paths import BELOW
@@ -51,7 +51,7 @@ def _read_act(fields: dict[str, str]) -> Act:
     return Act(
         kind,
         project=fields.get("project", ""),
-        number=read_number(fields.get("number", "")) or 0,
+        number=read_issue(fields.get("number", "")) or 0,
         session=fields.get("session", ""),
         head=fields.get("head", ""),
         limit=fields.get("limit", "")[:200],

@@ -78,7 +78,7 @@ def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> Sho
     """Read what the act is about; the commit and its changes are from one look at the forge."""
     try:
         project = TopFinder(root, projects).find_project(plan.act.project)
-        change = review.read_change(project, plan.act.number, limit=PATCH_LIMIT)
+        change = review.read_change(project, plan.act.pull, limit=PATCH_LIMIT)
         at = bind(root, plan.kind, entry, projects, change.head)
     except SmError as error:
         return ShownChange(plan.key, problem=error.message)

@@ -6,6 +6,7 @@ Pure. Every error says what to do next, because a model can only call again.
 from __future__ import annotations
 
 from sm.base.errors import UsageError
+from sm.base.issue_id import IssueId, read_issue
 from sm.plugins.chat.threads.records import EntryType, HandoffClient
 
 CONTENT_LIMIT = 1_000_000
@@ -95,8 +96,8 @@ def check_project(given: object) -> str | None:
     return _text(given, "project", PROJECT_LIMIT, "it is a tag")
 
 
-def check_issue(given: object) -> int | None:
-    """Return `given` as the number of an issue, or None.
+def check_issue(given: object) -> IssueId | None:
+    """Return `given` as the id of an issue, or None.
 
     Raises:
         UsageError: it cannot be one.
@@ -104,6 +105,8 @@ def check_issue(given: object) -> int | None:
     """
     if given is None:
         return None
+    if isinstance(given, str) and isinstance(found := read_issue(given), str):
+        return found
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 1 << 53:
         raise UsageError(f"{_quote(given)} is not the number of an issue: give a whole number")
     return given

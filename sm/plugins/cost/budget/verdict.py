@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.base.act import ASK_DOCTOR
 from sm.base.errors import TemporaryError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, read_part
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
@@ -157,7 +157,7 @@ def _list_open(root: Root, settings: ProjectSettings) -> set[IssueId]:
     elsewhere = {one.issue for one in list_placements(directory)}
     return (
         elsewhere
-        | {int(number) for number in begun if number.isdecimal()}
+        | {issue for part in begun if (issue := read_part(part))}
         | {
             session.issue
             for session in registry.list_all(root, lambda _: None)

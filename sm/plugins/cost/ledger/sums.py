@@ -122,7 +122,7 @@ def _make_sum(group: tuple[str | int, ...], plan: int, requests: int, *rest: int
     counts, (price, unpriced, at_least, unknown) = rest[: len(COUNTS)], rest[len(COUNTS) :]
     return Sum(
         name=str(group[0]),
-        issue=int(group[1]) if len(group) > 1 else 0,
+        issue=group[1] if len(group) > 1 else 0,
         requests=requests,
         tokens=Tokens(*counts),
         price=price / BILLIONTHS,

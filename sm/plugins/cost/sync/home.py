@@ -269,7 +269,7 @@ def _make_told(
     return RemoteLimit(
         span=meant.span,
         project=meant.project,
-        issue=meant.issue,
+        issue=meant.issue if isinstance(meant.issue, int) else 0,  # no tracker's is elsewhere
         unit=limit.amount.unit,
         height=max(0, limit.amount.count + raised),
         words=limit.words,

@@ -178,5 +178,5 @@ def read_dependencies(
     waiting = [issues[number] for number in of if number in issues]
     ready = [one for one in waiting if set(one.labels) & set(settings.labels)]
     named = dict.fromkeys(number for one in ready for number in one.dependencies())
-    missing = [one for one in named if one not in issues][:NAMED]
+    missing = [one for one in named if isinstance(one, int) and one not in issues][:NAMED]
     return reader.read_each(missing, lambda one: reader.make_issue(reader.issue_shape(one)))

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
-from sm.base.foreign import read_number
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, read_part, spell
 from sm.issues import placements, runners
 from sm.issues.look import doubts, taken
 from sm.issues.look.backlog import is_workable
@@ -258,7 +257,7 @@ def _find_unrecorded(away: Survey) -> Iterator[str]:
     found = {
         number: sha
         for ref, sha in away.seen.refs.items()
-        if ref.startswith(head) and (number := read_number(ref.removeprefix(head)))
+        if ref.startswith(head) and (number := read_part(ref.removeprefix(head)))
         if number not in known
         if not claim.is_ours(project.git, project.settings, number, project.root, away.seen.refs)
     }

@@ -214,7 +214,7 @@ def open_unreviewed(side: RemoteSide) -> RestForge[Any]:
     """The forge of a project that asks for no review."""
     project = side.project
     review = structs.replace(project.review, required=False)
-    made = open_forge(structs.replace(project, review=review), None, side.folder)
+    made: object = open_forge(structs.replace(project, review=review), None, side.folder)
     assert isinstance(made, RestForge)
     return made
 

@@ -1,0 +1,24 @@
+"""A project's section `tracker`: what all kinds have. Plugins bring the kinds."""
+
+from __future__ import annotations
+
+from sm.base.issue_id import IssueId
+from sm.config.section import Section
+
+
+class TrackerSettings(Section, frozen=True, tag_field="kind"):
+    """Where issues are, if the forge has only pull requests, reviews and CI."""
+
+    @property
+    def kind(self) -> str:
+        """Which tracker it is: the tag of the subclass."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        raise NotImplementedError
+
+    def link_issue(self, number: IssueId) -> str:
+        """The address of an issue's page; '' for none."""
+        return ""
