@@ -19,6 +19,15 @@ class TrackerSettings(Section, frozen=True, tag_field="kind"):
         """Where it is, for people."""
         raise NotImplementedError
 
+    def call(self, name: str) -> str:
+        """Return what `sm` calls a person of the tracker: the forge may have others of the name."""
+        return f"{name}@{self.kind}" if name else ""
+
+    def recall(self, name: str) -> str:
+        """Return the name there of somebody whom `sm` calls so; '' for people of the forge."""
+        found = name.removesuffix(f"@{self.kind}")
+        return found if found != name else ""
+
     def link_issue(self, number: IssueId) -> str:
         """The address of an issue's page; '' for none."""
         return ""

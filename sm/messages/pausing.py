@@ -14,7 +14,7 @@ from functools import partial
 from msgspec import structs
 
 from sm.base.errors import SmError, TemporaryError, UsageError
-from sm.base.issue_id import read_issue
+from sm.base.issue_id import is_id
 from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.ids import derive_id
@@ -305,8 +305,8 @@ def join_issues(words: Iterable[str], projects: Container[str]) -> list[str]:
     """Return the words, with a project and the number behind it as one: `shop#7`."""
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] in projects and (issue := read_issue(word)):
-            joined[-1] += f"#{issue}"
+        if joined and joined[-1] in projects and (word.isdecimal() or is_id(word)):
+            joined[-1] += f"#{word}"
         else:
             joined.append(word)
     return joined

@@ -13,6 +13,7 @@ from sm.adapters.agent import profiles
 from sm.adapters.agent.profiles import Overrides
 from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.forge.kinds import kind_of
+from sm.adapters.forge.tracker import kind_of as kind_of_tracker
 from sm.adapters.git import Git
 from sm.base import plugin
 from sm.base.errors import SmError, UsageError
@@ -118,6 +119,8 @@ def _forge(project: ProjectSettings) -> Iterator[str]:
         yield error.message
     else:
         yield from kind_of(project.forge).find_problems(project, url)
+    if project.tracker:
+        yield from kind_of_tracker(project.tracker).find_problems(project.tracker)
 
 
 def _runners(project: ProjectSettings) -> Iterator[str]:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, rank, spell
 from sm.base.text import one_line
 from sm.config.schema import MachineSettings
 from sm.issues import meters
@@ -301,7 +301,7 @@ def _idle(at_work: Collection[IssueId], known: Snapshot) -> list[Issue]:
     found = (
         one for one in known.issues if one.state is IssueState.OPEN and one.number not in at_work
     )
-    return sorted(found, key=lambda issue: issue.number)
+    return sorted(found, key=lambda issue: rank(issue.number))
 
 
 def _is_listed(project: Project, issue: Issue) -> bool:
@@ -323,7 +323,7 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
         return doubt
     if needed := list_blockers(known, issue):
         circle = find_circle(issue.number, lambda number: _list_needs(known, number))
-        return "depends on " + ", ".join(f"#{one}" for one in needed) + explain_circle(circle)
+        return "depends on " + ", ".join(map(spell, needed)) + explain_circle(circle)
     if issue.waits:
         return f"depends on {issue.waits} (set on the forge)"
     if claim.is_held(issue.number, known.refs):

@@ -104,13 +104,13 @@ class Stage:
         mine = (entry for entry in entries if session in ("", entry["session"]))
         return [entry["text"] for entry in mine if entry["kind"] == kind]
 
-    def agent_pid(self, issue: int) -> int:
+    def agent_pid(self, issue: IssueId) -> int:
         """The process of the issue's agent."""
         found = wait_for(lambda: agent.load(self.session(issue).dir), "an agent")
         assert found is not None
         return found.pid
 
-    def write_phase(self, issue: int, text: str) -> None:
+    def write_phase(self, issue: IssueId, text: str) -> None:
         """What the agent would do: `echo text > $PHASE_FILE`."""
         self.project.root.phase(self.project.name, issue).write_text(f"{text}\n")
 
@@ -123,7 +123,7 @@ class Stage:
         git(worktree, "push", "-q", "origin", "HEAD")
         return git(worktree, "rev-parse", "HEAD")
 
-    def approve(self, issue: int) -> None:
+    def approve(self, issue: IssueId) -> None:
         """Review the issue's pull request, as soon as there is one, and approve it."""
         branch = self.project.settings.branch(issue)
         pull = wait_for(lambda: self.project.forge.pulls.find_newest(branch), "a pull request")
@@ -143,11 +143,11 @@ class Stage:
         [need] = wait_for(look, f"a need of the kind '{kind}'", every_s=0.5)
         return need
 
-    def is_over(self, issue: int) -> bool:
+    def is_over(self, issue: IssueId) -> bool:
         """Whether the issue is closed and its session gone without a trace."""
         return self.project.forge.issues.read(issue).state == "closed" and not self.sessions()
 
-    def merged(self, issue: int) -> bool:
+    def merged(self, issue: IssueId) -> bool:
         """Whether the file that the puppet adds for the issue is in `main` of the hub."""
         listing = git(self.repository.bare, "ls-tree", "--name-only", "main")
         return f"work-{issue}.txt" in listing.split()

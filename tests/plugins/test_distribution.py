@@ -9,10 +9,7 @@ import json
 import os
 import shutil
 import signal
-import site
 import subprocess
-import sys
-import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,9 +20,7 @@ from sm.helper import services
 from sm.sessions import agent
 from sm.store.paths import Root
 from tests.helpers import make_repository, wait_for
-from tests.shell import REPOSITORY
-
-NOTICEBOARD = REPOSITORY / "tests" / "plugins" / "noticeboard"
+from tests.plugins.environment import make_environment
 
 BROKEN = """\
 from sm.base.plugin import Plugin, Verb
@@ -51,22 +46,7 @@ Sm = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a fresh environment with this clone and the noticeboard."""
-    folder = tmp_path_factory.mktemp("plugin")
-    venv.create(folder / "env", with_pip=False, symlinks=True)
-    (site_packages,) = folder.glob("env/lib/python3*/site-packages")
-    borrowed = [*site.getsitepackages(), str(REPOSITORY)]
-    (site_packages / "borrowed.pth").write_text("\n".join(borrowed))
-    source = shutil.copytree(NOTICEBOARD, folder / "source")  # building leaves litter there
-    python = folder / "env" / "bin" / "python"
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--python", str(python), "install"),
-            *("--no-deps", "--no-index", "--no-build-isolation", str(source)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return python
+    return make_environment(tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture

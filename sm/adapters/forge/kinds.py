@@ -91,4 +91,4 @@ def open_forge(
     from sm.adapters.forge.tracker import kind_of as kind_of_tracker
 
     tracker = kind_of_tracker(project.tracker).open_tracker(project.tracker, state)
-    return TrackedForge(forge, tracker, project.tracker.kind)
+    return TrackedForge(forge, tracker, project.tracker)

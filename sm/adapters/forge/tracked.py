@@ -13,7 +13,6 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import (
-    BOT,
     Batch,
     Comment,
     Issue,
@@ -25,6 +24,7 @@ from sm.adapters.forge.protocol import Checks, Forge, Pulls, list_signs
 from sm.adapters.forge.tracker import Tracker
 from sm.base.errors import StateError
 from sm.base.issue_id import IssueId, is_id
+from sm.config.trackers import TrackerSettings
 
 ABILITIES = ("find_account", "find_limits", "git_dirs", "run_check")
 """Methods that only some forges have (`sm.adapters.forge.protocol`): of the forge itself."""
@@ -32,30 +32,13 @@ OURS = "tracker."
 """Beginning of the names of the tracker's validators, and of none of the forge."""
 
 
-class People:
-    """Names of a tracker's people in `sm`, and what they are there."""
-
-    def __init__(self, kind: str) -> None:
-        """Tell them by the kind of the tracker."""
-        self._suffix = f"@{kind}"
-
-    def call(self, name: str) -> str:
-        """Return the name in `sm`; what `sm` has written itself is its own."""
-        return f"{name}{self._suffix}" if name and name != BOT else name
-
-    def recall(self, name: str) -> str:
-        """Return the name on the tracker, '' for somebody of the forge."""
-        found = name.removesuffix(self._suffix)
-        return found if found != name else ""
-
-
 class TrackedForge:
     """Issues of a tracker, and pull requests, reviews, checks and merges of a forge."""
 
-    def __init__(self, forge: Forge, tracker: Tracker, kind: str) -> None:
-        """Join both; `kind` is that of the tracker."""
-        self._forge, self._tracker, self._people = forge, tracker, People(kind)
-        self.issues = TrackedIssues(tracker, self._people)
+    def __init__(self, forge: Forge, tracker: Tracker, settings: TrackerSettings) -> None:
+        """Join both; the settings are the tracker's."""
+        self._forge, self._tracker, self._people = forge, tracker, settings
+        self.issues = TrackedIssues(tracker, settings)
         for name in ABILITIES:
             if ability := getattr(forge, name, None):
                 setattr(self, name, ability)
@@ -133,8 +116,8 @@ class TrackedForge:
 class TrackedIssues:
     """Issues of a tracker, with its people as `sm` calls them, and only with ids that are ids."""
 
-    def __init__(self, tracker: Tracker, people: People) -> None:
-        """Ask that tracker."""
+    def __init__(self, tracker: Tracker, people: TrackerSettings) -> None:
+        """Ask that tracker, whose settings tell what its people are called."""
         self._tracker, self._people = tracker, people
 
     def take(self, found: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
@@ -243,6 +226,8 @@ class TrackedIssues:
 
 
 def _rename(comment: Comment, call: Callable[[str], str]) -> Comment:
+    if comment.marker:  # it is ours, on any tracker
+        return comment
     return structs.replace(comment, author=call(comment.author), editor=call(comment.editor))
 
 

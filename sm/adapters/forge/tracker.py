@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from sm.config.trackers import TrackerSettings
 
 
+STAMP = "stamp"
+"""Name of the validator with the times of the signs."""
+
+
 class Tracker(Protocol):
     """Issues of one project on a tracker.
 
@@ -40,13 +44,14 @@ class Tracker(Protocol):
 
     def observe(self, since: Batch | None = None) -> Batch:
         """Observe every issue; `since` is as for `Forge.observe`. The members are its `writers`."""
+        stamp = self._stamp()  # what changes while we read must count as changed since
         found, problems = self.issues.find()
-        members = self.find_members(authors_in(found, ()))
-        return Batch(tuple(found), (), tuple(sorted(members)), tuple(problems))
+        members = tuple(sorted(self.find_members(authors_in(found, ()))))
+        return Batch(tuple(found), (), members, tuple(problems), {STAMP: stamp})
 
     def is_stale(self, since: Batch) -> bool:
         """Whether it is known to have changed since; no request is sent."""
-        return False
+        return since.validators.get(STAMP) != self._stamp()
 
     def pause_s(self, sharers: int = 1) -> float:
         """Return the seconds that two observations must be apart; no request is sent."""
@@ -55,6 +60,10 @@ class Tracker(Protocol):
     def signs(self) -> tuple[Path, ...]:
         """List files that get a new time when it changes; none if nothing here shows that."""
         return ()
+
+    def _stamp(self) -> str:
+        times = ((sign, sign.stat().st_mtime_ns) for sign in self.signs() if sign.exists())
+        return " ".join(f"{sign} {at}" for sign, at in times)
 
 
 class Kind(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, rank
 from sm.config.schema import ProjectSettings
 from sm.issues.look.seen import Snapshot
 from sm.sessions.project import Project
@@ -22,7 +22,7 @@ def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
             and not list_blockers(seen, issue)
             and not issue.waits
         ),
-        key=lambda issue: issue.number,
+        key=lambda issue: rank(issue.number),
     )
 
 

@@ -98,10 +98,16 @@ def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: IssueId) 
     if project.escalation.mention:
         return project.escalation.mention
     found = seen.issue(issue) if seen else None
-    if seen is None or found is None or isinstance(project.forge, LocalSettings):
+    if seen is None or found is None or _has_no_accounts(project):
         return ()
-    author = (found.author,) if seen.trust(project).includes(found.author) else ()
-    return tuple(name for name in found.assignees or author if ACCOUNT.fullmatch(name))
+    author = found.author if seen.trust(project).includes(found.author) else ""
+    if project.tracker:
+        author = project.tracker.recall(author)
+    return tuple(name for name in found.assignees or (author,) if ACCOUNT.fullmatch(name))
+
+
+def _has_no_accounts(project: ProjectSettings) -> bool:
+    return project.tracker is None and isinstance(project.forge, LocalSettings)
 
 
 def read_asked(facts: Facts) -> str:

@@ -19,7 +19,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part
 from sm.base.text import normalise
 from sm.config.schema import ProjectSettings
 from sm.sessions.fence import name_claim
@@ -168,7 +168,7 @@ def _missing_branch(
 def release(git: Git, project: ProjectSettings, issue: IssueId, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if it is gone."""
     # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
-    refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{issue}/*")
+    refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{name_part(issue)}/*")
     if not is_held(issue, refs):
         return ""
     if not is_ours(git, project, issue, root, refs):

@@ -12,7 +12,7 @@ from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
 from sm.base.errors import SmError, UsageError
-from sm.base.issue_id import IssueId, read_issue, read_part
+from sm.base.issue_id import IssueId, rank, read_issue, read_part
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot, is_open, last_snapshot
 from sm.issues.work import worktree
@@ -158,7 +158,7 @@ def list_all(project: Project) -> list[Listed]:
         _examine(project, seen, _make_listed(project, seen, issue, path))
         for issue, path in list_kept(project, sessions).items()
     ]
-    return sorted([*working, *left], key=lambda one: one.issue)
+    return sorted([*working, *left], key=lambda one: rank(one.issue))
 
 
 def _make_listed(

@@ -52,6 +52,9 @@ def check_forge(project: Project) -> Iterator[Finding]:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
+    if tracker := project.settings.tracker:
+        every = duration.show(project.settings.ci.poll_s)
+        yield ok(f"issues are from {tracker.kind}, {tracker.place}: sm looks there every {every}")
     if isinstance(project.forge, Accounted):
         yield from _find_mention_of_self(project, project.forge.find_account(), found.issues)
     if isinstance(project.forge, Limited):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from sm.acts.offer import NO_LIMITS, Limits, Offer, list_answers
+from sm.base.issue_id import rank
 from sm.store.paths import name_session
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed
@@ -82,7 +83,9 @@ def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
 def choose_rows(board: Board, choice: Choice) -> list[SessionRow]:
     """Return the chosen rows, in an order that nothing but a new session changes."""
     found = (row for row in board.rows if _is_chosen(row, choice))
-    return sorted(found, key=lambda row: (not row.project, row.project, row.issue, row.begun_at))
+    return sorted(
+        found, key=lambda row: (not row.project, row.project, rank(row.issue), row.begun_at)
+    )
 
 
 def _is_chosen(row: SessionRow, choice: Choice) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.base.issue_id import rank
 from sm.plugins.cost.display import format_price, name_sum
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
@@ -142,7 +143,9 @@ def _draw_groups(shown: Shown, by: SumGroup) -> Iterator[Chart]:
 
 def order_by_cost(sums: Iterable[Sum]) -> list[Sum]:
     """Sort by cost, the highest first; sums without a price come by their tokens."""
-    return sorted(sums, key=lambda one: (-one.price, -one.tokens.count_all(), one.name, one.issue))
+    return sorted(
+        sums, key=lambda one: (-one.price, -one.tokens.count_all(), one.name, rank(one.issue))
+    )
 
 
 def _draw_cost(name: str, title: str, costs: Sequence[Named], *, across: bool = False) -> Chart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.base.plugin import ForgeKind, Plugin, Verb
+from sm.base.plugin import ForgeKind, Plugin, TrackerKind, Verb
 
 PLUGIN = Plugin(
     forges={
@@ -28,4 +28,5 @@ PLUGIN = Plugin(
     runners={"noticeboard": "sm_noticeboard.runner:RUNNER"},
     services={"noticeboard": "sm_noticeboard.service:SERVICE"},
     sandboxes={"noticeboard": "sm_noticeboard.sandbox:SANDBOX"},
+    trackers={"cards": TrackerKind("sm_noticeboard.cards", "sm_noticeboard.cards:CardSettings")},
 )
