@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.base.plugin import ForgeKind, Plugin, Registry
+from sm.base.plugin import ForgeKind, Plugin, Registry, TrackerKind
 from sm.config.duration import Seconds
 from sm.config.forges import ForgeSettings
 from sm.config.load import load, load_machine
@@ -18,6 +18,7 @@ from sm.config.schema import Config
 from sm.config.section import Count, Section
 from sm.config.shapes import OURS, choose_shapes, read_section
 from sm.config.show import format_yaml, list_effective
+from sm.config.trackers import TrackerSettings
 
 CLONE = "name: harb\nrepo: clone\n"
 
@@ -124,3 +125,38 @@ def test_it_is_shown_with_its_defaults_and_can_be_read_again(tmp_path: Path) -> 
     plain = read(tmp_path, f"{CLONE}forge: {{kind: local, path: forge}}\n")
     assert list_effective(plain)["bell"] == {"rings": 2, "pause": "1m"}
     assert list_effective(plain)["projects"][0]["bell"] == {"rings": 2, "pause": "1m"}
+
+
+class ShelfSettings(TrackerSettings, frozen=True, kw_only=True, tag="shelf"):
+    """Issues on a shelf."""
+
+    board: Annotated[Path, Meta(description="the shelf")]
+
+
+def test_a_tracker_stands_beside_any_forge_and_only_where_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = TrackerKind("no.module", f"{__name__}:ShelfSettings")
+    added = Plugin(trackers={"shelf": kind})
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: [("p", f"{__name__}:ADDED")]))
+    monkeypatch.setitem(globals(), "ADDED", added)
+    path = tmp_path / "sm.yaml"
+    forge = "forge: {kind: local, path: forge}\n"
+    path.write_text(f"{CLONE}{forge}tracker: {{kind: shelf, board: b}}\n")
+    config = load(path, {}, tmp_path)
+    assert config.projects[0].tracker == ShelfSettings(board=tmp_path / "b")
+    shown = list_effective(config)
+    assert shown["projects"][0]["tracker"] == {"kind": "shelf", "board": str(tmp_path / "b")}
+    path.write_text(format_yaml(shown))
+    assert load(path, {}, tmp_path).projects == config.projects
+    for more, why in (("runner: slurm\n", "leave out 'runner'"), ("runners: {a: b}\n", "runners")):
+        path.write_text(f"{CLONE}{forge}tracker: {{kind: shelf, board: b}}\n{more}")
+        with pytest.raises(UsageError, match=why):
+            load(path, {}, tmp_path)
+    path.write_text(f"{CLONE}{forge}tracker: {{kind: desk}}\n")
+    with pytest.raises(UsageError, match="expected shelf, got 'desk'"):
+        load(path, {}, tmp_path)
+    path.write_text(f"{CLONE}{forge}")
+    config = load(path, {}, tmp_path)
+    assert config.projects[0].tracker is None
+    assert "tracker" not in list_effective(config)["projects"][0]

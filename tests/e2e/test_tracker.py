@@ -140,7 +140,8 @@ def test_what_is_no_card_is_refused_in_words(hall: Hall) -> None:
             ("start-session", "harb", "12"),
             "there is no issue 12: issues here have ids such as ENG-123",
         ),
-        (("start-session", "harb", "HALL-9"), "there is no card HALL-9"),
+        (("start-session", "harb", "HALL-9"), "there is no issue 9"),
+        (("start-session", "harb", "BAR-9"), "there is no card BAR-9"),
         (("start-session", "harb", "../x"), "'../x' is no issue: 'harb' has ids such as ENG-123"),
         (
             ("start-session", "harb", "H" * 300 + "-1"),

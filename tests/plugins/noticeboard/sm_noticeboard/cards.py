@@ -1,20 +1,28 @@
-"""A tracker: issues are cards in a folder, such as `HALL-7`; their pull requests are on a forge."""
+"""A tracker: issues are cards, such as `HALL-7`, and their pull requests are on any forge.
+
+To be short, the files of the forge that comes with `sm` are the cards. A tracker of its own is a
+class with the methods of `Issues` in `sm.adapters.forge.protocol`.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from msgspec import Meta, structs
 
 from sm.adapters.forge.errors import NotFoundError
-from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
+from sm.adapters.forge.local.folder import KINDS, ForgeFolder
+from sm.adapters.forge.local.issues import Issues as Files
+from sm.adapters.forge.model import Issue
+from sm.adapters.forge.protocol import Issues
 from sm.adapters.forge.tracker import Tracker
-from sm.base.errors import UsageError
 from sm.config.trackers import TrackerSettings
-from sm.store.files import ensure_private_dir, read_json, write_json
+
+KEY = "HALL-"
+OF_ALL = ("find", "add", "list_labels")
+"""Methods that are about no single card."""
 
 
 class CardSettings(TrackerSettings, frozen=True, kw_only=True, tag="cards"):
@@ -29,113 +37,62 @@ class CardSettings(TrackerSettings, frozen=True, kw_only=True, tag="cards"):
 
 
 class Cards(Tracker):
-    """The cards. Whoever can write to the folder may have written any of them."""
+    """The cards of a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = ForgeFolder(folder)
+
+    @property
+    def issues(self) -> Issues[str]:
+        """The cards, as issues."""
+        return cast("Issues[str]", Named(Files(self._folder)))
 
     def find_members(self, authors: Iterable[str]) -> frozenset[str]:
-        """Return all of them."""
+        """Return all: who can write to the folder can write in any name."""
         return frozenset(authors)
 
     def signs(self) -> tuple[Path, ...]:
-        """Return the folder, in which each change makes a file anew."""
-        return (self._folder,)
+        """Return what changes with each card, so that nobody has to wait for the next look."""
+        return (self._folder.stamp, self._folder.path / "issues")
 
-    @property
-    def issues(self) -> Cards:
-        """The cards as issues."""
-        return self
 
-    def read(self, number: str) -> Issue:
-        """Read a card."""
-        if found := read_json(self._folder / f"{number}.json", Issue):
-            return found
-        raise NotFoundError(f"there is no card {number}")
+class Named:
+    """The files as issues that have the ids of cards."""
 
-    def find(
-        self, state: IssueState | None = None, labels: Iterable[str] = ()
-    ) -> tuple[list[Issue], list[str]]:
-        """Find cards, the oldest first."""
-        found = sorted((self.read(path.stem) for path in self._list()), key=lambda one: one.at)
-        wanted = set(labels)
-        return [o for o in found if state in (None, o.state) and wanted <= set(o.labels)], []
+    def __init__(self, files: Files) -> None:
+        self._files = files
 
-    def read_source(self, number: str) -> SourcedText:
-        """Return what stands on a card; its author stands for all who have edited it."""
-        found = self.read(number)
-        saved = Saved(found.at, found.author)
-        return SourcedText(found.title, found.body, found.author, saved, saved)
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        do = getattr(self._files, verb)
 
-    def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
-        """Write a new card."""
-        numbers = (int(path.stem.rpartition("-")[2]) for path in self._list())
-        name, at = f"HALL-{max(numbers, default=0) + 1}", time.time()
-        return self._write(Issue(name, title, IssueState.OPEN, author, at, tuple(labels), body))
+        def call(*words: Any, **more: Any) -> Any:
+            if verb not in OF_ALL:
+                words = (_find_number(words[0]), *words[1:])
+            return _name(do(*words, **more))
 
-    def edit(
-        self,
-        number: str,
-        *,
-        title: str = "",
-        body: str | None = None,
-        instead_of: str | None = None,
-    ) -> Issue:
-        """Change what stands on a card."""
-        found = self.read(number)
-        if instead_of not in (None, found.body):
-            raise UsageError(f"the card {number} has been changed meanwhile")
-        kept = found.body if body is None else body
-        return self._write(structs.replace(found, title=title or found.title, body=kept))
+        return call
 
-    def close(self, number: str) -> Issue:
-        """Turn a card over."""
-        return self._change(number, state=IssueState.CLOSED)
 
-    def reopen(self, number: str) -> Issue:
-        """Turn it back."""
-        return self._change(number, state=IssueState.OPEN)
+def _find_number(card: str) -> int:
+    if not card.startswith(KEY):
+        raise NotFoundError(f"there is no card {card}: they are called {KEY}1 and so on")
+    return int(card.removeprefix(KEY))
 
-    def list_labels(self) -> set[str]:
-        """List the labels of all cards."""
-        return {label for card in self.find()[0] for label in card.labels}
 
-    def add_label(self, number: str, label: str) -> Issue:
-        """Label a card."""
-        labels = dict.fromkeys((*self.read(number).labels, label))
-        return self._change(number, labels=tuple(labels))
-
-    def remove_label(self, number: str, label: str) -> Issue:
-        """Take a label off."""
-        labels = (one for one in self.read(number).labels if one != label)
-        return self._change(number, labels=tuple(labels))
-
-    def read_comments(self, number: str) -> tuple[Comment, ...]:
-        """Read what is noted on a card."""
-        return self.read(number).comments
-
-    def comment(self, number: str, body: str, *, author: str, marker: str = "") -> bool:
-        """Note something on a card, once."""
-        said = self.read(number).comments
-        if marker and any(one.marker == marker for one in said):
-            return False
-        self._change(number, comments=(*said, Comment(author, time.time(), body, marker)))
-        return True
-
-    def _list(self) -> list[Path]:
-        return list(self._folder.glob("*.json"))
-
-    def _change(self, number: str, **what: Any) -> Issue:
-        return self._write(structs.replace(self.read(number), **what))
-
-    def _write(self, card: Issue) -> Issue:
-        write_json(ensure_private_dir(self._folder) / f"{card.number}.json", card)
-        return card
+def _name(made: Any) -> Any:
+    match made:
+        case Issue():
+            return structs.replace(made, number=f"{KEY}{made.number}")
+        case (list() as found, problems):
+            return [_name(one) for one in found], problems
+    return made
 
 
 def open_tracker(settings: TrackerSettings, state: Path | None = None) -> Tracker:
     """Return the cards of a project."""
     assert isinstance(settings, CardSettings)
+    for kind in KINDS:
+        (settings.folder / kind).mkdir(parents=True, exist_ok=True)
     return Cards(settings.folder)
 
 
