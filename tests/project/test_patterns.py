@@ -79,7 +79,6 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/tmux.py", "_error"): of_tmux,
     ("plugins/doctor/subject.py", "choose"): of_choices,
     ("adapters/agent/start_dialogs.py", "find_start_dialog"): of_start_dialogs,
-    ("issues/supervise/find.py", "_find_terminals"): of_names,
     ("plugins/notify/rules.py", "find_cause"): of_words,
     ("base/redact.py", "compile_patterns"): of_redacting,
     ("base/redact.py", "_literal"): of_redacting,
