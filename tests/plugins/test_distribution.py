@@ -128,7 +128,7 @@ def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> 
         "events 'notice-pinned', sites 'noticeboard', ticks 'noticeboard', "
         "followers 'noticeboard', figures 'noticeboard', meters 'noticeboard', "
         "variables 'noticeboard', runners 'noticeboard', services 'noticeboard', "
-        "sandboxes 'noticeboard'"
+        "sandboxes 'noticeboard', trackers 'cards'"
     )
     assert told[adds] == ("ok", "machine")
     assert not any("cannot be used" in what for what in told)
