@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -199,6 +198,8 @@ def _list_readable(
     session: Session, argv: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[Path]:
     """Yield what an agent reads: its program, `sm` with its Python, the configuration."""
+    import shutil  # which no command loads at its start
+
     if found := shutil.which(argv[0], path=environment.get("PATH")):
         yield Path(found).parent
         yield Path(os.path.realpath(found)).parent

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.git_access import find_place
-from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.kinds import kind_of, open_forge
 from sm.adapters.forge.protocol import Accounted
 from sm.adapters.token import TokenSource, read_token
 from sm.base.errors import SmError
@@ -79,7 +79,8 @@ KNOWN = "already_exists"
 
 def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
     """Make the usual labels, as far as they are missing; the repository itself is there."""
-    forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
+    project = ProjectSettings(name="init", repo=repository, forge=settings)
+    forge = kind_of(settings).open_forge(project)
     assert isinstance(forge, RestForge)
     there = forge.issues.list_labels()
     missing = [label for label in forge.site.settings.labels if label not in there]
