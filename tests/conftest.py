@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
@@ -170,11 +171,34 @@ class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
     """Gives a free worker one test; or a whole module, where its tests share a server or a wheel.
 
     Else each of them would make it anew, as tests of other modules come between them.
+
+    What is done is dropped, and a test is found by its name at once: the class above goes through
+    all that a worker has ever had with each test, and through all tests to find one.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return file if shares_what_it_makes(REPOSITORY / file) else nodeid
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Drop the test from what its worker has, and give the worker more."""
+        nodeid = self.registered_collections[node][item_index]
+        scope = self._split_scope(nodeid)
+        has = self.assigned_work[node]
+        del has[scope][nodeid]
+        if not has[scope]:
+            del has[scope]
+        self._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope, unit = self.workqueue.popitem(last=False)
+        self.assigned_work[node][scope] = unit
+        node.send_runtest_some([self._places[nodeid] for nodeid in unit])
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each test in the collection, which all workers have alike."""
+        return {nodeid: place for place, nodeid in enumerate(self.collection)}
 
 
 @functools.cache
