@@ -33,6 +33,8 @@ SLOW_UNTIL = {"real": 0.85, "e2e": 0.95}
 
 JOURNEYS = ("e2e", "real")
 """The folders whose tests start agents, whatever they ask for."""
+NOT_QUICK = ("long_lived", "sweep")
+"""The markers of tests that start what no fixture tells of, or take much time by themselves."""
 LONG_LIVED = {"tmux_socket", "served"}
 """The fixtures of each test with a terminal, mostly by another one, and of many with a server."""
 
@@ -161,7 +163,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if is_chosen(item.nodeid):
         item.add_marker("chosen")
     fixtures = getattr(item, "fixturenames", ())
-    if item.get_closest_marker("long_lived") or shares_what_it_makes(item.path):
+    if any(map(item.get_closest_marker, NOT_QUICK)) or shares_what_it_makes(item.path):
         return
     if is_quick(item.path.parent.name, fixtures):
         item.add_marker("quick")
@@ -180,7 +182,9 @@ class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
         file = nodeid.partition("::")[0]
         return file if shares_what_it_makes(REPOSITORY / file) else nodeid
 
-    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
         """Drop the test from what its worker has, and give the worker more."""
         nodeid = self.registered_collections[node][item_index]
         scope = self._split_scope(nodeid)

@@ -47,6 +47,7 @@ def test_only_what_is_said_blocks(body: str, expected: tuple[int, ...]) -> None:
     assert needs(body) == expected
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", ["`", "``x", "<!--", "-->", "(", "> ", "    ", "- ", "```\n"])
 def test_a_long_text_takes_no_time(part: str) -> None:
     body = part * (1_000_000 // len(part)) + "\nDepends on #1"

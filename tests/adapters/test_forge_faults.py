@@ -78,6 +78,7 @@ def insist(act: Callable[[], object]) -> object:
     raise last
 
 
+@pytest.mark.sweep
 def test_what_is_made_stands_there_once_whatever_happens_to_the_request(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +261,7 @@ NO_ANSWERS: tuple[dict[str, object], ...] = (
 )
 
 
+@pytest.mark.sweep
 def test_an_answer_that_is_no_answer_delays_and_loses_nothing(side: RemoteSide) -> None:
     """Each request of a look in turn: then the look fails as a whole, or it is right."""
     side.admit("ada", "rita")
@@ -562,6 +564,7 @@ def test_hostile_words_are_bounded_and_harmless_where_they_enter(side: RemoteSid
     assert [one.number for one in side.open().issues.find()[0]] == [entry.number]
 
 
+@pytest.mark.sweep
 def test_much_text_of_a_stranger_keeps_nothing_else_from_being_read(side: RemoteSide) -> None:
     megabyte = "\u2620" * (MEGABYTE // 3)
     first = side.state.add("A", "the first", "ann")

@@ -63,6 +63,7 @@ PROCESSES = 16
 """With msgspec's own functions one in five of them crashes: all are well once in forty runs."""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("turn", range(PROCESSES))
 def test_a_shape_that_threads_begin_to_use_at_once_crashes_nothing(turn: int) -> None:
     done = subprocess.run(

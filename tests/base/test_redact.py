@@ -57,12 +57,12 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("around", ["{}", "see '{}'.", "\x1b[31m{}\x1b[0m", "x={}\n", "({})"])
-def test_well_known_shapes_are_taken_out(secret: str, around: str) -> None:
-    cleaned = redact(around.format(secret))
-    assert secret[8:] not in cleaned
-    assert MARK in cleaned
+def test_well_known_shapes_are_taken_out(around: str) -> None:
+    for secret in SECRETS:
+        cleaned = redact(around.format(secret))
+        assert secret[8:] not in cleaned
+        assert MARK in cleaned, secret
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,7 @@ REPEATED = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("piece", REPEATED)
 def test_time_grows_no_faster_than_a_hostile_text(piece: str) -> None:
     def seconds(size: int) -> float:

@@ -439,6 +439,7 @@ def test_it_is_said_when_it_was_written_and_what_it_lacks(folder: Path) -> None:
     assert document.missing == ("Notes",)
 
 
+@pytest.mark.sweep
 def test_only_the_first_megabyte_is_looked_at(folder: Path) -> None:
     write(folder, "handoff-1.md", "x\n" * 600_000 + WHOLE)
     document = documents.find_written(folder, (), CYCLE.sections)

@@ -221,6 +221,7 @@ def test_a_section_without_a_name_is_not_asked_for() -> None:
     assert find_missing("", ("", " ", "**", "Notes")) == ("Notes",)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("piece", ["# ", "**", "** ", "#" + " " * 300, "=", "- ", "`", ": ", "\n#"])
 def test_no_text_takes_long_to_look_through(piece: str) -> None:
     text = piece * (500_000 // len(piece))

@@ -81,6 +81,7 @@ def test_as_much_as_the_client_shows_whole_and_no_more(hooks: Hooks) -> None:
     assert at_stop(hooks, stop_hook_active=True) == "b" * 100 + "\n\nc"
 
 
+@pytest.mark.sweep
 def test_blank_lines_between_many_small_messages_count(hooks: Hooks) -> None:
     for at in range(3100):
         hooks.queue("x", at=1_700_000_000_000_000_000 + at)

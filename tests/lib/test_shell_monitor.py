@@ -166,6 +166,7 @@ def test_a_terminal_that_shows_something_new_calls_the_reactor_while_that_decide
     monitor.wait_for_calls(1)
 
 
+@pytest.mark.sweep
 def test_a_terminal_that_never_comes_to_rest_is_looked_at_less_often(monitor: Monitor) -> None:
     monitor.begin()
     log = monitor.folder / "a log"

@@ -31,6 +31,7 @@ def _figures(bench: Bench) -> Iterator[Figure]:
     raise AssertionError(f"no second one in {bench.folder.name[:8]}")
 
 
+@pytest.mark.sweep
 def test_one_that_fails_is_named_and_the_others_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

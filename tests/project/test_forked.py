@@ -35,6 +35,7 @@ def test_it_says_and_ends_as_the_program_does(tmp_path: Path, args: tuple[str, .
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("verb", list_verbs())
 def test_each_verb_starts_as_a_program_too(verb: str) -> None:
     argv = [sys.executable, "-Im", "sm", verb, "--help"]

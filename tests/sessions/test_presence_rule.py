@@ -27,21 +27,18 @@ LATELY = (NOW - GONE_S + 1, NOW, NOW + 1)
 """Moments of a last key: too long ago or none; too long ago for one who has left; lately."""
 
 
-@pytest.mark.parametrize(
-    ("deed", "draft", "typed_at", "attached"),
-    list(itertools.product(PATIENT, (False, True), (*NEVER, *AWAY, *LATELY), (False, True))),
-)
-def test_of_people_at_the_terminal(
-    deed: Deed, draft: bool, typed_at: float, attached: bool
-) -> None:
-    found = find_hindrance(deed, Hands(draft, typed_at, attached), NOW)
-    types = typed_at in LATELY or (attached and typed_at in AWAY)
-    if draft:
-        assert found is Refusal.DRAFT
-    elif types:
-        assert found is Refusal.TYPING
-    else:
-        assert found is (Refusal.ATTACHED if attached and deed is Deed.JUDGE else None)
+def test_of_people_at_the_terminal() -> None:
+    moments = (*NEVER, *AWAY, *LATELY)
+    for case in itertools.product(PATIENT, (False, True), moments, (False, True)):
+        deed, draft, typed_at, attached = case
+        found = find_hindrance(deed, Hands(draft, typed_at, attached), NOW)
+        types = typed_at in LATELY or (attached and typed_at in AWAY)
+        if draft:
+            assert found is Refusal.DRAFT, case
+        elif types:
+            assert found is Refusal.TYPING, case
+        else:
+            assert found is (Refusal.ATTACHED if attached and deed is Deed.JUDGE else None), case
 
 
 @pytest.mark.parametrize("deed", Deed)

@@ -240,6 +240,7 @@ def conversation(turns: int, rows: int = 12) -> bytes:
     return b"".join(drawn)
 
 
+@pytest.mark.sweep
 def test_a_full_screen_agents_run_is_told_line_by_line_without_its_spinner(
     project: Project, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,6 +224,7 @@ def payloads(paths: Collection[str]) -> st.SearchStrategy[dict[str, object]]:
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", DIALECTS)
 @given(data=st.data())
 def test_whatever_a_delivery_says_it_only_wakes(kind: str, data: st.DataObject) -> None:

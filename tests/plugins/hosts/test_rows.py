@@ -157,13 +157,11 @@ OURS = {
 }
 
 
-@pytest.mark.parametrize("row", [*sorted(KINDS), "", "sm kill --all"])
 @pytest.mark.parametrize("said", HOSTILE)
-def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(
-    row: str, said: str
-) -> None:
-    flags = itertools.product((False, True), (False, True), (False, True), (SEEN, UNSEEN))
-    for locked_out, stuck, unasked, known in flags:
+def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(said: str) -> None:
+    rows, yes_or_no = (*sorted(KINDS), "", "sm kill --all"), (False, True)
+    cases = itertools.product(rows, yes_or_no, yes_or_no, yes_or_no, (SEEN, UNSEEN))
+    for row, locked_out, stuck, unasked, known in cases:
         case = Case(
             row,
             "other#9",
@@ -177,10 +175,10 @@ def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(
             first_until=said,
         )
         need = show_need(case, known)
-        assert need.command in OURS
+        assert need.command in OURS, row
         assert (need.name, need.project, need.issue) == ("harb#7", "harb", 7)
         assert (need.link, need.verdict) == ("", "")
-        assert said not in need.text or " " not in said
+        assert said not in need.text or " " not in said, row
 
 
 def test_only_words_of_the_agent_stand_in_the_sentence_and_as_what_they_are() -> None:

@@ -31,15 +31,15 @@ def test_what_a_client_draws_stays_as_it_is_in_whatever_pieces_it_comes() -> Non
         assert tame(*pieces) == PLAIN.decode()
 
 
-@pytest.mark.parametrize("kind", [*taming.REPEATS, " @", " A", "'}", "'~"])
 @pytest.mark.parametrize(
     "number", ["2000000000", "0" * 40 + "9" * 20, "501", "2000\n000000", "2\x7f000"]
 )
-def test_nothing_is_repeated_more_often_than_a_screen_has_room(kind: str, number: str) -> None:
-    for start in ("\x1b[", "\u009b"):
-        assert tame(f"x{start}{number}{kind}y") == f"x\x1b[{MOST}{kind}y"
-    halves = tame(f"\x1b[{number[:3]}", f"{number[3:]}{kind}")
-    assert halves == f"\x1b[{MOST}{kind}"
+def test_nothing_is_repeated_more_often_than_a_screen_has_room(number: str) -> None:
+    for kind in (*taming.REPEATS, " @", " A", "'}", "'~"):
+        for start in ("\x1b[", "\u009b"):
+            assert tame(f"x{start}{number}{kind}y") == f"x\x1b[{MOST}{kind}y"
+        halves = tame(f"\x1b[{number[:3]}", f"{number[3:]}{kind}")
+        assert halves == f"\x1b[{MOST}{kind}"
 
 
 def test_a_sequence_of_endless_values_is_none() -> None:

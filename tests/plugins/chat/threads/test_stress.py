@@ -71,6 +71,7 @@ def memory(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.sweep
 @pytest.mark.timeout(120 + ENTRIES // 5)
 def test_twenty_writers_of_one_handoff_lose_and_double_nothing(memory: Path) -> None:
     path, chance = memory / "core.db", dice(5)

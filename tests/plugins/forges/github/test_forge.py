@@ -499,6 +499,7 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
 # Figures that hold
 
 
+@pytest.mark.sweep
 def test_twenty_minutes_of_waiting_for_ci_cost_few_points(side: RemoteSide) -> None:
     """Each of 100 sessions polling every 30 seconds would be 4,000 of the 5,000 for an hour.
 
