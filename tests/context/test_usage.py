@@ -126,12 +126,6 @@ def test_an_unknown_percentage_and_one_during_a_compaction_do_not_count(hooks: H
 # Flags
 
 
-def test_flags_that_are_lost_or_damaged_are_none(hooks: Hooks) -> None:
-    assert read_flags(hooks.dir) == Flags()
-    hooks.dir.context_flags.write_text("{")
-    assert read_flags(hooks.dir) == Flags()
-
-
 def test_re_arming_begins_anew_and_asks_for_the_next_reading(hooks: Hooks) -> None:
     save_flags(
         hooks.dir, Flags(context=CONTEXT, warned=True, critical=True, cycled=True, reset_at=5.0)

@@ -99,13 +99,3 @@ def test_the_mark_goes_and_leaves_when_the_session_went_on(root: Root) -> None:
     pause.remove_mark(directory)
     assert not pause.is_paused(directory)
     assert before <= pause.read_resumed_at(directory) <= time.time()
-
-
-def test_a_damaged_mark_still_pauses(root: Root) -> None:
-    directory = root.session("s-1")
-    directory.path.mkdir(parents=True)
-    directory.paused.write_text("?")
-    assert pause.is_paused(directory)
-    mark = pause.read_mark(directory)
-    assert mark is not None
-    assert not mark.interrupted

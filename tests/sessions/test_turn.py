@@ -177,14 +177,6 @@ def test_damaged_files_are_trouble_that_may_pass(directory: SessionDir, content:
     assert read(directory).ended_at is None
 
 
-def test_a_folder_in_place_of_a_file_does_no_harm(directory: SessionDir) -> None:
-    for path in (directory.failure, directory.usage, directory.events, directory.dialog):
-        path.mkdir()
-    is_at(directory, "limited")
-    assert read(directory).failure is not None
-    assert read_question(directory) == ""
-
-
 def test_the_question_of_a_dialog_is_shown_without_secrets_or_escapes(
     directory: SessionDir,
 ) -> None:

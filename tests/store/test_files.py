@@ -193,8 +193,6 @@ import resource, signal, sys
 from pathlib import Path
 from sm.base.errors import StateError
 from sm.store import files
-from tests.disks import make_read_only, small_disk
-from tests.helpers import wait_for
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -241,7 +239,14 @@ def test_values_are_kept_as_json(path: Path) -> None:
     assert files.read_json(path, Fact) == Fact("a", Path("/x"))
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"name": 1}', b"[]"])
+ENDLESS = b'{"more": ' + b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff", b'{"name": 1}', b"[]", ENDLESS],
+    ids=["empty", "half", "no text", "another type", "a list", "endless"],
+)
 def test_damaged_json_is_named_and_no_traceback(path: Path, content: bytes) -> None:
     files.write_atomic(path, content)
     with pytest.raises(StateError, match=f"'{path}' is damaged"):

@@ -14,7 +14,6 @@ from msgspec import structs
 from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.config.load import load
 from sm.config.schema import ProjectSettings
-from sm.issues.look import webhooks
 from sm.issues.look.snapshot import (
     WHOLE_S,
     Snapshot,
@@ -199,12 +198,3 @@ def test_only_so_many_commits_are_kept(side: RemoteSide) -> None:
     assert len(kept) == COMMITS
     assert kept[-1] == every[50]
     assert every[9] not in kept
-
-
-def test_a_damaged_record_of_webhooks_is_made_anew(side: RemoteSide) -> None:
-    directory = project_of(side).directory
-    directory.webhooks.touch(mode=0o600)
-    directory.webhooks.write_text('{"at": "x"}')
-    assert read_heard_webhooks(directory) == webhooks.HeardWebhooks()
-    note_webhook(directory, "ping")
-    assert read_heard_webhooks(directory).event == "ping"
