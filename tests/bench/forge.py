@@ -103,15 +103,16 @@ def _spend_while_checks_end(
 
 def _tick(bench: Bench) -> Iterator[Figure]:
     """One that has to look, over pull requests that all wait for CI: GitHub's answers included."""
+    [pulls] = bench.sizes((PULLS,), quick=(PULLS,))
     with _github(bench.folder / "tick") as side:
-        hour.add_waiting(side, PULLS)
+        hour.add_waiting(side, pulls)
         project = _project(side, bench.folder / "state")
         walls, cpus = [], []
         for _ in range(bench.rounds(11, 4) + 1):
             wall, cpu = _measure_tick(project)
             walls.append(wall)
             cpus.append(cpu)
-    name = f"tick(), GitHub, {PULLS} open pull requests"
+    name = f"tick(), GitHub, {pulls} open pull requests"
     yield Figure(name=f"{name}, wall", unit="ms", samples=walls[1:], budget=BUDGET_TICK_MS)
     yield Figure(name=f"{name}, CPU of sm and git", unit="ms", samples=cpus[1:])
 

@@ -74,9 +74,7 @@ class Bench:
 
     def sizes(self, full: tuple[int, ...], quick: tuple[int, ...]) -> tuple[int, ...]:
         """How many there are of what is measured, from few to many."""
-        if self.once:
-            return tuple(range(1, len(quick) + 1))
-        return quick if self.quick else full
+        return (1,) if self.once else quick if self.quick else full
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,11 @@ def may_not_be_used(path: Path, before: bytes) -> None:
         path.touch(0o000)  # at once: a file that holds nothing may be cleared
 
 
+ALONE = {"identity.json", "over", "paused", "braked", "hold", "rotation.json", "poll.lock", "lock"}
+"""Files whose damage changes what becomes of the others: they are damaged by themselves."""
+TOGETHER = 8
+"""As many others are damaged at once: tests/store/test_state_files.py has the reader of each."""
+
 IN_A_FILE: list[Damage] = [is_empty, is_half, is_garbage, is_of_another_type]
 IN_PLACE: list[Damage] = [is_another_kind, leads_nowhere, is_a_fifo, may_not_be_used]
 
@@ -86,6 +91,17 @@ def places(root: Root, project: ProjectDir, session: SessionDir) -> dict[Path, E
     found |= {project.path / name: kind for name, kind in layout(ProjectDir).items()}
     found |= {session.path / name: kind for name, kind in layout(SessionDir).items()}
     return found | {session.queue / name: kind for name, kind in QUEUE.items()}
+
+
+def gather(found: dict[Path, EntryKind], damage: Damage) -> list[list[Path]]:
+    """What is damaged at once: a folder by itself, which has the others in it."""
+    files = [path for path, kind in found.items() if kind is EntryKind.FILE]
+    others = [path for path in files if path.name not in ALONE]
+    single = [path for path in found if path not in others]
+    if damage in IN_A_FILE:
+        single = [path for path in single if path in files]
+    batches = [others[at : at + TOGETHER] for at in range(0, len(others), TOGETHER)]
+    return batches + [[path] for path in single]
 
 
 def look(stage: Stage) -> None:
@@ -126,18 +142,17 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
     project, session = stage.project, stage.session(1)
     wait_for(lambda: stage.told(), "the first prompt")
     pid = stage.agent_pid(1)
-    for path, kind in places(project.root, project.directory, session.dir).items():
-        if kind is not EntryKind.FILE and damage in IN_A_FILE:
-            continue
-        before = path.read_bytes() if path.is_file() else b""
-        damage(path, before)
+    for batch in gather(places(project.root, project.directory, session.dir), damage):
+        for path in batch:
+            damage(path, path.read_bytes() if path.is_file() else b"")
         look(stage)
         go_on(stage)
-        if path.name in {"crash.log", "over"}:
-            path.unlink(missing_ok=True)  # a test has failed for the one; the other says it is over
+        for path in batch:
+            if path.name in {"crash.log", "over"}:
+                path.unlink(missing_ok=True)  # for the one a test fails; the other says it is over
         known = agent.load(stage.session(1).dir)
-        assert known, path
-        assert known.pid == pid, path
+        assert known, batch
+        assert known.pid == pid, batch
     told = [
         describe(event)
         for event in journal.read(project.root.journal)
