@@ -152,9 +152,6 @@ CHOSEN = {
     "tests/real/test_codex_delivery.py::test_a_text_that_is_too_long_for_a_hook_arrives_whole": (
         "a message to Codex"
     ),
-    "tests/real/test_inspector.py::test_the_inspector_lists_all_five_tools[stdio]": (
-        "sm mcp by others' eyes"
-    ),
     "tests/real/test_github_emulator.py::test_an_issue_is_taken_talked_about_merged_and_closed": (
         "a GitHub that others have written"
     ),

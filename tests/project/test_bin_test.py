@@ -70,14 +70,17 @@ def test_what_was_chosen_is_there(everything: list[pytest.Item]) -> None:
     assert sorted(CHOSEN.keys() - found) == []
 
 
+ON_ANY_FORGE = "tests/e2e/test_any_forge.py::test_the_five_journeys_end_merged_on_any_forge"
+
+
 @pytest.mark.parametrize(
     ("nodeid", "chosen"),
     [
         ("tests/adapters/test_tmux.py::test_any[a]", True),
         ("tests/adapters/test_screen.py::test_a_real_terminal_is_read[known]", True),
         ("tests/adapters/test_screen.py::test_a_real_terminal_is_read_twice", False),
-        ("tests/real/test_inspector.py::test_the_inspector_lists_all_five_tools[stdio]", True),
-        ("tests/real/test_inspector.py::test_the_inspector_lists_all_five_tools[http]", False),
+        (f"{ON_ANY_FORGE}[github]", True),
+        (f"{ON_ANY_FORGE}[gitlab]", False),
     ],
 )
 def test_a_module_a_test_or_one_of_its_parameters_is_chosen(nodeid: str, chosen: bool) -> None:
