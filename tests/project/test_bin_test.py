@@ -50,6 +50,14 @@ def everything(request: pytest.FixtureRequest) -> list[pytest.Item]:
     return collected
 
 
+def test_sweeps_are_left_to_all(everything: list[pytest.Item]) -> None:
+    """None of them is what is chosen, either."""
+    sweeps = [item for item in everything if item.get_closest_marker("sweep")]
+    assert sweeps
+    for other in ("quick", "chosen"):
+        assert not [item.nodeid for item in sweeps if item.get_closest_marker(other)]
+
+
 def test_each_folder_shows_for_real_that_its_room_works(everything: list[pytest.Item]) -> None:
     slow, shown = set[Path](), set[Path]()
     for item in everything:

@@ -16,6 +16,7 @@ import pytest
 from sm.adapters import settings_file
 from sm.base.errors import SmError
 from sm.sessions.agent_hooks import HOOKS
+from tests.forked import run_sm
 from tests.shell import BIN
 
 SM = [sys.executable, "-Im", "sm"]
@@ -32,7 +33,7 @@ THEIRS: dict[str, Any] = {
 
 
 def hooks(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SM, "hooks", *arguments], capture_output=True, text=True, check=False)
+    return run_sm("hooks", *map(str, arguments), env=os.environ, cwd=Path.cwd())
 
 
 def done(*arguments: str | Path) -> str:

@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SM = [sys.executable, "-Im", "sm"]
+from tests.forked import run_sm
+
 CODE, DESKTOP = ".claude.json", ".config/Claude/claude_desktop_config.json"
 OTHERS = {"theme": "dark", "mcpServers": {"files": {"command": "files-server"}}}
 
 
 def sm(*args: str, code: int = 0) -> str:
-    done = subprocess.run([*SM, *args], capture_output=True, text=True, check=False)
+    done = run_sm(*args, env=os.environ, cwd=Path.cwd())
     assert done.returncode == code, done
     return done.stdout + done.stderr
 
