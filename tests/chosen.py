@@ -13,7 +13,7 @@ CHOSEN = {
     "tests/adapters/test_composer.py::test_a_text_arrives_as_one_message_byte_for_byte": (
         "a text is typed into a terminal"
     ),
-    "tests/adapters/test_screen.py::test_a_real_terminal_is_read": "what it shows is read",
+    "tests/adapters/agent/test_screen.py::test_a_real_terminal_is_read": "what it shows is read",
     "tests/adapters/test_viewers.py": "a person at it is seen",
     # Sessions, messages and contexts
     "tests/sessions/test_agent.py": "an agent is started, found again and stopped",

@@ -85,8 +85,8 @@ ON_ANY_FORGE = "tests/e2e/test_any_forge.py::test_the_five_journeys_end_merged_o
     ("nodeid", "chosen"),
     [
         ("tests/adapters/test_tmux.py::test_any[a]", True),
-        ("tests/adapters/test_screen.py::test_a_real_terminal_is_read[known]", True),
-        ("tests/adapters/test_screen.py::test_a_real_terminal_is_read_twice", False),
+        ("tests/adapters/agent/test_screen.py::test_a_real_terminal_is_read[known]", True),
+        ("tests/adapters/agent/test_screen.py::test_a_real_terminal_is_read_twice", False),
         (f"{ON_ANY_FORGE}[github]", True),
         (f"{ON_ANY_FORGE}[gitlab]", False),
     ],

@@ -11,7 +11,7 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.agent.screen import parse
 from sm.adapters.agent.start_dialogs import DIALOGS, find_start_dialog
-from tests.adapters.test_screen import CLAUDE_SHOWS, CODEX_SHOWS, SCREENS
+from tests.adapters.agent.test_screen import CLAUDE_SHOWS, CODEX_SHOWS, SCREENS
 
 RECORDINGS = {
     "dialog_trust": "whether the directory is trusted",
