@@ -114,6 +114,10 @@ CHOSEN = {
     "tests/plugins/doctor/test_verb.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/rest/test_woodpecker.py": "CI of Woodpecker",
+    "tests/plugins/hosts/dispatch/test_tick.py::test_a_ready_issue_is_claimed_and_placed_once": (
+        "dev-poll gives an issue to a host"
+    ),
+    "tests/plugins/hosts/ssh/test_twins.py": "one machine under two names",
     "tests/plugins/hosts/test_journey.py::test_an_issue_becomes_a_merge_on_a_node": (
         "an issue is worked on by another machine, over ssh"
     ),

@@ -61,7 +61,7 @@ def test_sweeps_are_left_to_all(everything: list[pytest.Item]) -> None:
 def test_each_folder_shows_for_real_that_its_room_works(everything: list[pytest.Item]) -> None:
     slow, shown = set[Path](), set[Path]()
     for item in everything:
-        if not item.get_closest_marker("quick"):
+        if not any(map(item.get_closest_marker, ("quick", "sweep"))):
             slow.add(item.path.parent)
         if item.get_closest_marker("chosen"):
             shown.add(item.path.parent)
