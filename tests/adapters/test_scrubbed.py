@@ -8,14 +8,9 @@ import pytest
 
 from sm.adapters.forge.model import CheckState, InlineComment, ReviewState
 from tests.forges.sides import remote_side
-from tests.hub import Hub, make_hub
+from tests.hub import Hub
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["github", "forgejo"])

@@ -16,12 +16,7 @@ from sm.config.load import load
 from sm.issues.look.polled import keep_outcome
 from sm.sessions.project import Project
 from tests.helpers import HANG_S, git
-from tests.hub import Hub, make_hub
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
+from tests.hub import Hub
 
 
 def ok(hub: Hub, *args: str, stdin: str = "") -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,9 @@ from sm.adapters.forge.model import IssueState
 from sm.base.errors import StateError, UsageError
 from sm.config.schema import ProjectSettings
 from tests.helpers import HANG_S
-from tests.hub import Hub, make_hub
+from tests.hub import Hub
 
 PROCESSES, ROUNDS = 8, 5
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
 
 
 def test_issue_is_read_by_others_as_it_was_filed(hub: Hub) -> None:

@@ -28,11 +28,6 @@ CI = "test ! -e bad"
 pytestmark = pytest.mark.usefixtures("root")
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
-
-
 def parents(hub: Hub, commit: str) -> list[str]:
     return git(hub.repository.bare, "rev-list", "--parents", "-1", commit).split()[1:]
 

@@ -1,19 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.model import InlineComment, PullState, ReviewState
 from sm.base.errors import StateError, UsageError
 from tests.helpers import git
-from tests.hub import Hub, make_hub
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
+from tests.hub import Hub
 
 
 def test_branch_has_one_open_pull_request(hub: Hub) -> None:

@@ -15,11 +15,6 @@ from tests.helpers import git, make_repository
 from tests.hub import Hub, make_hub
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Hub:
-    return make_hub(tmp_path)
-
-
 def hook_of(hub: Hub) -> Path:
     return hub.repository.bare / "hooks" / "post-receive"
 
