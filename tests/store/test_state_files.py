@@ -129,6 +129,7 @@ SESSION: dict[str, Use | tuple[Reader, ...]] = {
     ),
     "agent.json": (read("sessions.agent:load"),),
     "launch.env": (read("sessions.launch:read_environment", REFUSED, b"A=1\0B=2"),),
+    "sandbox": (read_of("sessions.sandboxes:clean", lambda session: session, damaged=REFUSED),),
     "launch.argv": (read("sessions.turn:describe_changed_mode"),),
     "agent.pid": (read("sessions.agent:read_process", REFUSED),),
     "launch.error": (Reader("sessions.agent_process:_await_launcher"),),
