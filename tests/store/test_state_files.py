@@ -20,7 +20,7 @@ import pytest
 from msgspec import structs
 
 from sm.base.errors import StateError
-from sm.plugins.forges.rest.state import StateFiles
+from sm.plugins.forges.rest.state import ForgeFiles, StateFiles
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import IssueSession
@@ -262,17 +262,18 @@ PROJECT: dict[str, Use | tuple[Reader, ...]] = {
     "ci-logs": Use.FOLDER,
     "quota.json": (
         read_of(
-            "plugins.forges.web.ledger:read_book", lambda session: session.project.directory.quota
+            "plugins.forges.web.ledger:read_book",
+            lambda session: ForgeFiles(session.project.directory.path).quota,
         ),
     ),
     "quota.lock": Use.LOCK,
 }
-"""The files of a project."""
+"""The files of a project, with those of a forge elsewhere."""
 
 
 def test_each_file_has_a_row_and_each_row_a_file_and_a_reader() -> None:
     assert SESSION.keys() == set(layout(SessionDir))
-    assert PROJECT.keys() == set(layout(ProjectDir))
+    assert PROJECT.keys() == {*layout(ProjectDir), *layout(ForgeFiles)}
     for row in (*SESSION.values(), *PROJECT.values()):
         for reader in () if isinstance(row, Use) else row:
             find_function(reader.name)
