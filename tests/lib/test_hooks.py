@@ -574,6 +574,14 @@ def test_a_status_line_that_fails_is_passed_over(hooks: Hooks, command: str) -> 
     assert hooks.call("statusline_50") == "ctx 50% · shop #7\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("dev-shop-7", "shop #7"), ("dev-a-b-ENG_7", "a-b ENG-7"), ("notes", "notes")],
+)
+def test_the_status_line_names_the_session_as_people_do(root: Root, name: str, shown: str) -> None:
+    assert Hooks(root, name).make().call("statusline_50") == f"ctx 50% · {shown}\n"
+
+
 def test_a_persons_status_line_has_its_own_surroundings(hooks: Hooks) -> None:
     hooks.env |= {
         "SM_STATUS_LINE": "umask; echo $LC_ALL; kill -PIPE $$; echo lived",
