@@ -29,7 +29,7 @@ def placement(issue: int, attempt: int = 1) -> Placement:
 
 def share(issue: IssueId, title: str = "a", taken_at: float = NOW) -> Share:
     seen = Snapshot(taken_at, (Issue(issue, title, IssueState.OPEN, author="ada", at=1.0),))
-    covers: dict[IssueId, tuple[str, str]] = {issue: (f"fix/{issue}", "main")}
+    covers = {str(issue): (f"fix/{issue}", "main")}
     return Share(seen=seen, covers=covers, basis="b", account="sm", lasts_s=120.0)
 
 

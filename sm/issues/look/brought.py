@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId
+from sm.base.issue_id import IssueId, name_part
 from sm.config.schema import ProjectSettings
 from sm.issues.look.seen import Snapshot
 from sm.sessions.fence import name_claim
@@ -43,11 +43,12 @@ class Share(Struct, frozen=True, kw_only=True):
     and `account` say for whom it is the same as a look of their own. The next one comes within
     `lasts_s` seconds. A wish for a newer one is met within `wait_s`; 0: nobody hears. `sharers` is
     the number of machines that look at the forge by this account if nothing comes, including the
-    share's source.
+    share's source. `covers` has branch and base of each issue by the issue's part of names: a JSON
+    key is a text.
     """
 
     seen: Snapshot
-    covers: dict[IssueId, Lines]
+    covers: dict[str, Lines]
     basis: str
     account: str
     lasts_s: float
@@ -80,7 +81,7 @@ class Brought(Struct, frozen=True, kw_only=True):
     def is_about(self, session: IssueSession) -> bool:
         """Whether it shows the issue and the branches of the session."""
         record = session.record
-        return self.share.covers.get(record.issue) == (record.branch, record.base)
+        return self.share.covers.get(name_part(record.issue)) == (record.branch, record.base)
 
 
 # The sender
@@ -97,12 +98,13 @@ def narrow(
     sharers: int = 1,
 ) -> Share:
     """Return the part of a look that concerns these issues, by our own clock."""
-    covers = {number: (project.branch(number), project.primary_branch) for number in issues}
+    base = project.primary_branch
+    covers = {name_part(number): (project.branch(number), base) for number in issues}
     lines = {line for pair in covers.values() for line in pair}
-    refs = {f"refs/heads/{line}" for line in lines} | {name_claim(number) for number in covers}
+    refs = {f"refs/heads/{line}" for line in lines} | {name_claim(number) for number in issues}
     part = Snapshot(
         taken_at=seen.taken_at,
-        issues=tuple(one for one in seen.issues if one.number in covers),
+        issues=tuple(one for one in seen.issues if one.number in issues),
         pulls=tuple(one for one in seen.pulls if one.branch in lines),
         refs={ref: commit for ref, commit in seen.refs.items() if ref in refs},
         writers=seen.writers,
