@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.hosts.messages.kept import list_kept
+from sm.plugins.hosts.messages.outbox import list_kept
 from sm.plugins.hosts.slurm import runner, step
 from tests.helpers import HANG_S, REPOSITORY, wait_for
 from tests.slurm.cluster import MISSING, NODES

@@ -12,6 +12,7 @@ from sm.adapters.process import Result
 from sm.base.errors import SmError, TemporaryError
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts.node.job import Order
+from sm.plugins.hosts.slurm.job import run_job
 from sm.plugins.hosts.slurm.queue import (
     Job,
     QueueError,
@@ -26,7 +27,6 @@ from sm.plugins.hosts.slurm.runner import make_shown
 from sm.plugins.hosts.slurm.script import write_call, write_job
 from sm.plugins.hosts.slurm.settings import Slurm
 from sm.plugins.hosts.slurm.standing import find_job, judge, list_failed
-from sm.plugins.hosts.slurm.within import run_job
 from sm.sessions.project import Project
 from sm.store.paths import Root
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.issues.work.kept_worktrees import list_all
-from sm.plugins.hosts.messages.kept import list_kept
+from sm.plugins.hosts.messages.outbox import list_kept
 from tests.helpers import git
 from tests.plugins.hosts.world import Machine
 from tests.soak import twice

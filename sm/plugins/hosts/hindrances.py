@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sm.base.text import one_line
 from sm.issues.runners import Hindrance, Placement, Seen, Standing
 from sm.plugins.hosts.dispatch.rules import REFUSALS
-from sm.plugins.hosts.looking import Kept, Refusal, Silence
+from sm.plugins.hosts.health import Kept, Refusal, Silence
 
 CERTAIN = re.compile(
     r"Permission denied \("  # OpenSSH, sshconnect2.c: no key of ours is accepted

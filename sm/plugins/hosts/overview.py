@@ -12,8 +12,8 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import Config
 from sm.issues.placements import list_placements
-from sm.plugins.hosts import looking
-from sm.plugins.hosts.ssh.asking import Node, greet
+from sm.plugins.hosts import health
+from sm.plugins.hosts.ssh.client import Node, greet
 from sm.plugins.hosts.ssh.node import list_nodes
 from sm.sessions.project import Project
 
@@ -50,11 +50,11 @@ def list_rows(config: Config, *, ask: bool = True) -> list[HostRow]:
 
 
 def _list_clusters(config: Config, *, ask: bool) -> Iterator[HostRow]:
-    from sm.plugins.hosts.slurm import cluster, examine, step
+    from sm.plugins.hosts.slurm import check, cluster, step
 
     for one in config.projects:
         project = Project(config, one)
-        if not examine.uses(project):
+        if not check.uses(project):
             continue
         settings, words, trouble = step.read_settings(project), "", ""
         try:
@@ -66,10 +66,10 @@ def _list_clusters(config: Config, *, ask: bool) -> Iterator[HostRow]:
         issues = tuple(
             f"{placed.project}#{placed.issue}"
             for placed in list_placements(project.root.project(project.name))
-            if placed.runner == examine.NAME
+            if placed.runner == check.NAME
         )
         yield HostRow(
-            name=f"{examine.NAME}, {project.name}",
+            name=f"{check.NAME}, {project.name}",
             address=words or settings.partition or "partition",
             room=settings.sessions,
             sessions=len(issues),
@@ -111,9 +111,9 @@ def _greet(node: Node) -> tuple[str, str]:
 def _make_row(
     config: Config, node: Node, issues: tuple[str, ...], version: str, trouble: str
 ) -> HostRow:
-    kept = [looking.read_report(node.folder, one.name) for one in config.projects]
+    kept = [health.read_report(node.folder, one.name) for one in config.projects]
     known_at = max((one.at for one in kept if one), default=0.0)
-    refusals = (looking.read_refusal(node.folder, one.name) for one in config.projects)
+    refusals = (health.read_refusal(node.folder, one.name) for one in config.projects)
     lacking = [what for one in kept if one for what in one.report.short]
     lacking += [one_line(one.why) for one in refusals if one]
     return HostRow(

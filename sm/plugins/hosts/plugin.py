@@ -15,8 +15,8 @@ PLUGIN = Plugin(
     },
     dispatchers={"hosts": "sm.plugins.hosts.places:DISPATCHER"},
     places={"hosts": "sm.plugins.hosts.places:PLACES"},
-    files={"messages": "sm.plugins.hosts.messages.kept:list_files"},
-    checks={"slurm": "sm.plugins.hosts.slurm.examine:CHECK"},
+    files={"messages": "sm.plugins.hosts.messages.outbox:list_files"},
+    checks={"slurm": "sm.plugins.hosts.slurm.check:CHECK"},
     verbs={
         "host": Verb(
             "sm.plugins.hosts.verb:command",

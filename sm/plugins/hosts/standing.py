@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.issues.runners import Placement, Seen, Standing
-from sm.plugins.hosts.looking import Kept, Silence
+from sm.plugins.hosts.health import Kept, Silence
 
 
 def judge(

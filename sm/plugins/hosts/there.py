@@ -48,7 +48,7 @@ from sm.messages.display import summarise
 from sm.messages.queue import Place as QueuePlace
 from sm.messages.queue import make_id
 from sm.messages.send import PLACES, QueuedMessage, check_text
-from sm.plugins.hosts.messages import awaited_turns, kept, replies
+from sm.plugins.hosts.messages import awaited_turns, outbox, replies
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.project import Project
 from sm.store import events
@@ -161,7 +161,7 @@ class There:
                 characters=len(one.stdin),
                 why=f"its host '{self.host}' has not taken it yet",
             )
-            for one in kept.list_kept(self.project.directory, self.session)
+            for one in outbox.list_kept(self.project.directory, self.session)
         ]
 
     def read_story(self) -> Story:
@@ -290,11 +290,11 @@ class There:
             awaited_turns.add(directory, one)
         sender = ("--from", caller.session.address) if caller.session else ()
         argv = ("send", "--id", ident, *sender, *words)
-        message = kept.make_message(self.session, argv, text, ident)
-        answer = kept.send(self.project, self.placement, self._runner, message, patience_s)
+        message = outbox.make_message(self.session, argv, text, ident)
+        answer = outbox.send(self.project, self.placement, self._runner, message, patience_s)
         if answer is None:
             return SentThere(ident, None, f"its host '{self.host}' does not answer")
-        if answer.code not in kept.DELIVERED:
+        if answer.code not in outbox.DELIVERED:
             awaited_turns.remove(directory, ident)  # nothing comes of it
         return SentThere(ident, answer)
 
@@ -303,7 +303,7 @@ class There:
         sent = self.send(caller, ("--json", self.name, STDIN), text, patience_s=ACT_S)
         if sent.answer is None:
             return f"Message to {self.name} queued: {sent.why}, and gets it then."
-        if sent.answer.code not in kept.DELIVERED:
+        if sent.answer.code not in outbox.DELIVERED:
             raise explain_failure(sent.answer)
         try:
             said = json.loads(sent.answer.stdout)

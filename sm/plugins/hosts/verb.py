@@ -26,7 +26,7 @@ from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.overview import HostRow
-    from sm.plugins.hosts.ssh.asking import Node
+    from sm.plugins.hosts.ssh.client import Node
     from sm.setup.finding import Finding
 
 
@@ -68,23 +68,23 @@ def add(
     It says what is missing there, and how to get it; then nothing is added. The login has to work
     without a question.
     """
-    from sm.plugins.hosts import configured
-    from sm.plugins.hosts.ssh.asking import Node
+    from sm.plugins.hosts import inventory
+    from sm.plugins.hosts.ssh.client import Node
 
     config = load_config(ctx)
     called = check_name(name or name_host(address), "host")
     values = {"address": address, "sessions": sessions, "sm": program, "options": options}
-    host = configured.make_host(values)
+    host = inventory.make_host(values)
     if not _check(config, Node(Root(config.state_root), called, host)) and not anyway:
         raise SmError("not added: mend that, then call it again")
-    path = configured.find_file(config.source)
+    path = inventory.find_file(config.source)
     if path is None:
         say("add this to your configuration:", err=True)
         shown = {"address": address, "sessions": sessions, "sm": program, "options": [*options]}
         kept = {key: value for key, value in shown.items() if value}
-        say_text(configured.format_hosts({"ssh": {called: kept}}), nl=False)
+        say_text(inventory.format_hosts({"ssh": {called: kept}}), nl=False)
         return
-    configured.add(path, called, host)
+    inventory.add(path, called, host)
     say(f"added '{called}' to '{path}': projects with 'runner: ssh' have sessions there")
 
 
@@ -95,8 +95,8 @@ def name_host(address: str) -> str:
 
 def _check(config: Config, node: Node) -> bool:
     """Tell what is found on the host; say whether nothing is broken. Then it is used again."""
-    from sm.plugins.hosts import looking
-    from sm.plugins.hosts.ssh.examine import examine
+    from sm.plugins.hosts import health
+    from sm.plugins.hosts.ssh.check import examine
     from sm.plugins.hosts.ssh.node import list_nodes
 
     elsewhere = [one for one in config.projects if one.forge.is_elsewhere]
@@ -105,13 +105,13 @@ def _check(config: Config, node: Node) -> bool:
     others = list(takewhile(lambda one: one.name != node.name, list_nodes(config)))
     whole = _tell(node.name, lambda: examine(node, projects, others))
     for one in meant if whole else ():
-        looking.end_refusal(node.folder, one.name)
+        health.end_refusal(node.folder, one.name)
     return whole
 
 
 def _check_slurm(project: Project) -> bool:
     """Tell what is found of the cluster, and on a node; say whether nothing is broken."""
-    from sm.plugins.hosts.slurm.examine import examine, examine_node
+    from sm.plugins.hosts.slurm.check import examine, examine_node
 
     called = f"slurm, {project.name}"
     return _tell(called, lambda: examine(project)) and _tell(called, lambda: examine_node(project))
@@ -215,7 +215,7 @@ def _format_row(row: HostRow) -> tuple[str, ...]:
 @pass_config
 def remove(config: Config, name: str) -> None:
     """Remove a host on which no session runs; nothing is changed there."""
-    from sm.plugins.hosts import configured
+    from sm.plugins.hosts import inventory
     from sm.plugins.hosts.overview import list_rows
     from sm.plugins.hosts.ssh import master
     from sm.plugins.hosts.ssh.node import find_node
@@ -224,10 +224,10 @@ def remove(config: Config, name: str) -> None:
     busy = next((row.issues for row in list_rows(config, ask=False) if row.name == name), ())
     if busy:
         raise SmError(f"'{name}' has sessions: {', '.join(busy)}: sm kill each of them first")
-    path = configured.find_file(config.source)
-    if path is None or not configured.remove(path, name):
+    path = inventory.find_file(config.source)
+    if path is None or not inventory.remove(path, name):
         raise UsageError(
-            f"'{name}' is not in '{configured.FILE}': take it out of your configuration"
+            f"'{name}' is not in '{inventory.FILE}': take it out of your configuration"
         )
     master.end(node.folder)
     say(f"removed '{name}' from '{path}'")
@@ -252,7 +252,7 @@ def begin(
     from sm.issues.look.taken import UntrustedTextError
     from sm.issues.start import SettledError, TakenError
     from sm.plugins.hosts import wire
-    from sm.plugins.hosts.node.begin import begin
+    from sm.plugins.hosts.node.attempts import begin
 
     try:
         say(begin(find_project(load_config(ctx), project), issue, attempt, claim, rules))
@@ -282,7 +282,7 @@ def job(
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
     from sm.plugins.hosts.node.job import Order
-    from sm.plugins.hosts.slurm.within import run_job
+    from sm.plugins.hosts.slurm.job import run_job
 
     order = Order(issue, attempt, claim, notice, rules)
     say(run_job(find_project(load_config(ctx), project), order, keep))
@@ -293,7 +293,7 @@ def job(
 @click.pass_context
 def look(ctx: click.Context, project: str) -> None:
     """Ask the jobs of a project how their sessions stand; who shows that starts it."""
-    from sm.plugins.hosts.slurm.looking import look
+    from sm.plugins.hosts.slurm.poller import look
     from sm.plugins.hosts.slurm.runner import RUNNER
 
     look(find_project(load_config(ctx), project), RUNNER)
@@ -304,7 +304,7 @@ def look(ctx: click.Context, project: str) -> None:
 @click.pass_context
 def carry(ctx: click.Context, project: str) -> None:
     """Bring jobs of a project what was seen of the forge; the tick starts it."""
-    from sm.plugins.hosts.slurm.bringing import carry
+    from sm.plugins.hosts.slurm.shares import carry
 
     carry(find_project(load_config(ctx), project))
 
@@ -330,7 +330,7 @@ def report(ctx: click.Context, project: str) -> None:
 @click.pass_context
 def adopt(ctx: click.Context, project: str, age: float | None) -> None:
     """Take what stdin has seen of the forge for a look of our own, for a while."""
-    from sm.plugins.hosts.node.adopt import adopt, read_share
+    from sm.plugins.hosts.node.shares import adopt, read_share
 
     share = read_share(sys.stdin.read(), age)
     adopt(find_project(load_config(ctx), project), share)
@@ -340,7 +340,7 @@ def adopt(ctx: click.Context, project: str, age: float | None) -> None:
 @click.pass_context
 def wishes(ctx: click.Context) -> None:
     """Wait until sessions wish for a newer look at the forge; print their projects."""
-    from sm.plugins.hosts.node.adopt import hear
+    from sm.plugins.hosts.node.shares import hear
 
     root = Root(load_any_config(ctx).state_root)
     print_json(hear(root, os.getppid()))

@@ -13,7 +13,7 @@ import pytest
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
-from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.ssh.client import Node
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.cable import Cable, strung

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.hosts.messages.kept import list_kept
-from sm.plugins.hosts.ssh.asking import read_trouble
+from sm.plugins.hosts.messages.outbox import list_kept
+from sm.plugins.hosts.ssh.client import read_trouble
 from sm.plugins.hosts.ssh.node import find_node
 from sm.store.paths import Root
 from tests.cable import BESIDE, NEAR, Cable

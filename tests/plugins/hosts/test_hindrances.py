@@ -8,13 +8,13 @@ import pytest
 
 from sm.issues.runners import Placement, Seen, Standing
 from sm.plugins.hosts.folder import HostFolder
+from sm.plugins.hosts.health import Silence, keep_report, read_report
 from sm.plugins.hosts.hindrances import (
     explain_shortage,
     explain_silence,
     list_of_cluster,
     list_unknown,
 )
-from sm.plugins.hosts.looking import Silence, keep_report, read_report
 from sm.plugins.hosts.node.report import NodeReport
 
 NOW = 10_000.0

@@ -19,9 +19,9 @@ import yaml
 from sm.issues import placements
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Standing
-from sm.plugins.hosts import looking
+from sm.plugins.hosts import health
 from sm.plugins.hosts.folder import open_folder
-from sm.plugins.hosts.messages.kept import list_kept
+from sm.plugins.hosts.messages.outbox import list_kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.ssh.runner import RETURN_S, RUNNER
 from sm.sessions import agent, monitors
@@ -275,14 +275,14 @@ def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorl
     world = world_of(auto=False)
     folder = open_folder(world.project.root, "box")
     assert RUNNER.list_free(world.project, []) == ["box", "box"]
-    looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+    health.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
     assert RUNNER.list_free(world.project, []) == []
 
 
 def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
     folder = open_folder(world.project.root, "box")
-    looking.note_silence(folder, "no route", time.time() - RETURN_S)
+    health.note_silence(folder, "no route", time.time() - RETURN_S)
     assert RUNNER.list_free(world.project, []) == []
     issue = world.stage.file_issue()
     world.stage.poll()
@@ -293,7 +293,7 @@ def test_a_host_without_sessions_that_has_room_again_gets_work(world_of: MakeWor
     world = world_of(auto=False)
     folder = open_folder(world.project.root, "box")
     with patch.object(time, "time", return_value=time.time() - RETURN_S):
-        looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+        health.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
     assert RUNNER.list_free(world.project, []) == []
     issue = world.stage.file_issue()
     world.stage.poll()

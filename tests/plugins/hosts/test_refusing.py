@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from sm.issues.placements import list_placements
-from sm.plugins.hosts import hindrances, looking
+from sm.plugins.hosts import health, hindrances
 from sm.plugins.hosts.dispatch import rules, tick
 from sm.plugins.hosts.folder import open_folder
-from sm.plugins.hosts.looking import TRY_S, Refusal
+from sm.plugins.hosts.health import TRY_S, Refusal
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.store.paths import Root
 from tests.helpers import git, wait_for
@@ -71,11 +71,11 @@ def test_a_node_that_cannot_begin_a_session_says_why_and_gets_no_attempt_after_a
 def test_a_host_that_was_found_to_be_well_gets_work_again(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
     folder = open_folder(world.project.root, "box")
-    looking.note_refusal(folder, "harb", "host 'box': no way to the forge", 1.0)
+    health.note_refusal(folder, "harb", "host 'box': no way to the forge", 1.0)
     assert RUNNER.list_free(world.project, []) == ["box"], "one, to find out"
-    looking.note_refusal(folder, "harb", "host 'box': no way to the forge", 2.0 * TRY_S)
+    health.note_refusal(folder, "harb", "host 'box': no way to the forge", 2.0 * TRY_S)
     checked = world.stage.sm("host", "check", "box", check=False)
-    assert (looking.read_refusal(folder, "harb") is None) == (checked.returncode == 0)
+    assert (health.read_refusal(folder, "harb") is None) == (checked.returncode == 0)
     assert checked.returncode == 0, checked.stdout
     assert RUNNER.list_free(world.project, []) == ["box", "box"]
 

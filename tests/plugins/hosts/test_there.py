@@ -15,7 +15,7 @@ from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.issues import placements
 from sm.issues.runners import Placement, Standing
-from sm.plugins.hosts.messages.kept import hand_on, list_kept
+from sm.plugins.hosts.messages.outbox import hand_on, list_kept
 from sm.plugins.hosts.places import PLACES
 from sm.plugins.hosts.there import There
 from sm.sessions.caller import Caller, CallerError

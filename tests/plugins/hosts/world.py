@@ -18,7 +18,7 @@ from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.ssh.client import Node
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

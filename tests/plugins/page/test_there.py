@@ -16,7 +16,7 @@ from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Shown, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
-from sm.plugins.hosts.messages.kept import list_kept
+from sm.plugins.hosts.messages.outbox import list_kept
 from sm.plugins.hosts.there import There
 from sm.plugins.page.terminal.there import spell_relay
 from sm.plugins.page.terminal.words import OverError

@@ -25,7 +25,7 @@ from sm.plugins.hosts.dispatch.orders import Order
 from sm.plugins.hosts.dispatch.rules import AGAIN_S, Case, Deed, Holder, judge
 from sm.plugins.hosts.dispatch.shares import bring
 from sm.plugins.hosts.dispatch.survey import Survey
-from sm.plugins.hosts.messages import kept
+from sm.plugins.hosts.messages import outbox
 from sm.sessions.project import Project
 from sm.sessions.undone import Unable
 from sm.store import events, journal
@@ -70,7 +70,7 @@ class Round:
         for one in away.dispatch.take_all():
             yield from _settle(away, one)
         _keep_seen(away)
-        kept.give_back(away.project, {one.session for one in away.placed})
+        outbox.give_back(away.project, {one.session for one in away.placed})
 
     def place(self, issue: Issue, *, dry_run: bool) -> Iterator[str]:
         """Claim and begin an issue, if its runner has a free place; `finish` waits for that.

@@ -12,7 +12,7 @@ from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
 from sm.channels import people
 from sm.issues.look.room import list_shortages
-from sm.plugins.hosts.node.begin import find_attempt, has_begun
+from sm.plugins.hosts.node.attempts import find_attempt, has_begun
 from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, fold

@@ -39,8 +39,8 @@ FAILED, OVERDUE = 1, 124
 PRELOADED = (
     "sm.cli.send",
     "sm.messages.send",
-    "sm.plugins.hosts.node.adopt",
-    "sm.plugins.hosts.node.begin",
+    "sm.plugins.hosts.node.shares",
+    "sm.plugins.hosts.node.attempts",
     "sm.plugins.hosts.node.keep",
     "sm.plugins.hosts.node.report",
     "sm.plugins.hosts.verb",

@@ -12,7 +12,7 @@ from sm.issues.runners import Answer, Hindrance, Placement, RefusedError, Seen, 
 from sm.plugins.hosts import hindrances
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.rules import read_rules, spell_rules
-from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
+from sm.plugins.hosts.slurm import poller, queue, reports, shares, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Lack, Said
 from sm.plugins.hosts.slurm.script import write_job
@@ -110,20 +110,20 @@ class SlurmRunner:
             one.session: _judge(project, jobs, one, said.get(one.session)) for one in placements
         }
         running = [one for one in placements if _runs(found[one.session])]
-        looking.start(project, running, wait_s=0.0)  # which hands on what is kept, too
+        poller.start(project, running, wait_s=0.0)  # which hands on what is kept, too
         return found
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Have jobs that run brought what was seen of the forge."""
         seen = records.read_seen(project.root.project(project.name))
         running = [one for one in placements if _runs(seen.get(one.session))]
-        bringing.bring(project, running, make)
+        shares.bring(project, running, make)
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""
         seen = records.read_seen(project.root.project(project.name))
         running = [one for one in placements if _runs(seen.get(one.session))]
-        looking.start(project, running, wait_s=SHOW_S)
+        poller.start(project, running, wait_s=SHOW_S)
         said = reports.read(project, placements)
         return {
             one.session: make_shown(seen.get(one.session), said.get(one.session))

@@ -165,7 +165,7 @@ class Link:
         if channel.is_asked_for_wishes:
             return
         channel.is_asked_for_wishes = True
-        from sm.plugins.hosts.ssh.hearing import hear_wishes
+        from sm.plugins.hosts.ssh.wishes import hear_wishes
 
         self._begin(hear_wishes(channel, self.folder.root, self.folder.path.name))
 

@@ -7,7 +7,7 @@ from sm.base.nearest import advise
 from sm.config.schema import Config, MachineSettings
 from sm.config.shapes import read_section
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.ssh.client import Node
 from sm.store.paths import Root
 
 

@@ -15,7 +15,7 @@ from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.rules import list_weaker, read_rules
 from sm.plugins.hosts.ssh.asked import Patience
-from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.plugins.hosts.ssh.client import Node, ask
 from sm.sessions.project import Project
 
 TEMPORARY = TemporaryError.exit_code

@@ -24,15 +24,15 @@ from sm.issues.runners import (
     Shown,
     Standing,
 )
-from sm.plugins.hosts import hindrances, looking, standing, wire
+from sm.plugins.hosts import health, hindrances, standing, wire
 from sm.plugins.hosts.dispatch.shares import MakeShare
-from sm.plugins.hosts.looking import Kept
-from sm.plugins.hosts.messages.kept import TICK_S, hand_on
+from sm.plugins.hosts.health import Kept
+from sm.plugins.hosts.messages.outbox import TICK_S, hand_on
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh import bringing, command, master
+from sm.plugins.hosts.ssh import command, master, shares
 from sm.plugins.hosts.ssh.asked import NONE, Patience
-from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
+from sm.plugins.hosts.ssh.client import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
 from sm.plugins.hosts.ssh.twins import find_twins
@@ -82,7 +82,7 @@ class SshRunner:
             left = max(0, node.host.sessions - used.get(node.name, 0))
             if node.name in twins or not left or not _takes_more(node, project):
                 continue
-            refusal = looking.read_refusal(node.folder, project.name)
+            refusal = health.read_refusal(node.folder, project.name)
             if refusal is None:
                 free[node.name] = left
             elif refusal.is_to_be_tried(now):
@@ -99,11 +99,11 @@ class SshRunner:
         try:
             answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
         except NoAnswerError as error:
-            looking.note_silence(node.folder, error.message, time.time())
+            health.note_silence(node.folder, error.message, time.time())
             raise
         if answer.code:
             raise _explain_refusal(node, project, answer)
-        looking.end_refusal(node.folder, project.name)
+        health.end_refusal(node.folder, project.name)
         handle = one_line(answer.stdout.strip(), 100)
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
@@ -113,7 +113,7 @@ class SshRunner:
         is_due = partial(_is_overdue, project.name)
         found: dict[str, Seen] = {}
         for node, there, kept, why in self._look(project, placements, LOOK_S, is_due):
-            silence = looking.note_silence(node.folder, why, time.time()) if why else None
+            silence = health.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
                 with contextlib.suppress(lock.HeldError):  # the next tick does it
                     hand_on(project, there, self, TICK_S)
@@ -130,7 +130,7 @@ class SshRunner:
         found: dict[str, Shown] = {}
         seen = read_seen(project.root.project(project.name))
         for node, there, kept, why in self._look(project, placements, SHOW_S):
-            refusal = looking.read_refusal(node.folder, project.name)
+            refusal = health.read_refusal(node.folder, project.name)
             lacking = [*(kept.report.short if kept else ()), *([refusal.why] if refusal else ())]
             for one in there:
                 row = kept.report.rows.get(one.session) if kept else None
@@ -197,7 +197,7 @@ class SshRunner:
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Bring each node what was seen of the forge, all at once."""
-        bringing.bring_all(list_nodes(project.config), project, placements, make)
+        shares.bring_all(list_nodes(project.config), project, placements, make)
 
     def list_hindrances(self, project: Project) -> list[Hindrance]:
         """Return which hosts are lost, do not let us in, or lack something."""
@@ -236,7 +236,7 @@ class SshRunner:
         node: Node,
     ) -> tuple[Node, list[Placement], Kept | None, str]:
         there, folder = by_host.get(node.name, []), node.folder
-        kept = looking.read_report(folder, project.name)
+        kept = health.read_report(folder, project.name)
         if within_s < LOOK_S:
             if kept and 0 <= time.time() - kept.at < YOUNG_S:
                 return node, there, kept, ""
@@ -248,7 +248,7 @@ class SshRunner:
             patience = Patience(KNOWN_S, SILENT_S) if within_s >= LOOK_S else NONE
         try:
             report = ask_report(node, project, there, within_s, patience)
-            kept = looking.keep_report(folder, project.name, report)
+            kept = health.keep_report(folder, project.name, report)
         except SmError as error:
             self._in_vain[node.name] = time.monotonic(), error.message
             return node, there, kept, error.message
@@ -260,12 +260,12 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
     lost_after_s = read_section(project.settings, Hosts).lost_after_s
     nodes, name = list_nodes(project.config), project.name
     for node in nodes:
-        silence, kept = looking.read_silence(node.folder), looking.read_report(node.folder, name)
+        silence, kept = health.read_silence(node.folder), health.read_report(node.folder, name)
         if silence:
             found = hindrances.explain_silence(node.name, silence, lost_after_s, time.time())
         else:
             found = hindrances.explain_shortage(node.name, name, kept) if kept else None
-            refusal = looking.read_refusal(node.folder, name)
+            refusal = health.read_refusal(node.folder, name)
             if refusal and not found:  # what it lacks may be why it refuses
                 found = hindrances.explain_refusal(node.name, name, refusal, time.time())
         if found:
@@ -285,7 +285,7 @@ def _explain_refusal(node: Node, project: Project, answer: wire.Answer) -> SmErr
         return TemporaryError(error.message)
     of_host = answer.code != wire.OF_ISSUE
     if of_host:
-        looking.note_refusal(node.folder, project.name, error.message, time.time())
+        health.note_refusal(node.folder, project.name, error.message, time.time())
     return RefusedError(error.message, of_host=of_host)
 
 
@@ -305,9 +305,9 @@ def _is_overdue(project: str, node: Node) -> bool:
     Unless it is asked again, it would get nothing any more, and nothing there would end that: a
     machine that was started again has no monitors, and a look at it may come when it cannot act.
     """
-    if silence := looking.read_silence(node.folder):
+    if silence := health.read_silence(node.folder):
         return not 0 <= time.time() - silence.last_at < RETURN_S
-    kept = looking.read_report(node.folder, project)
+    kept = health.read_report(node.folder, project)
     if kept is None or not (kept.report.short or kept.report.strays):
         return False
     return not 0 <= time.time() - kept.at < RETURN_S
@@ -315,9 +315,9 @@ def _is_overdue(project: str, node: Node) -> bool:
 
 def _takes_more(node: Node, project: Project) -> bool:
     """Whether the host has answered when it was last asked, and lacks nothing."""
-    if looking.read_silence(node.folder):
+    if health.read_silence(node.folder):
         return False
-    kept = looking.read_report(node.folder, project.name)
+    kept = health.read_report(node.folder, project.name)
     return kept is None or not kept.report.short
 
 

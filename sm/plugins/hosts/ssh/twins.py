@@ -13,7 +13,7 @@ from sm.plugins.hosts.folder import HostFolder
 from sm.store.files import read_json, write_json
 
 if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.asking import Node
+    from sm.plugins.hosts.ssh.client import Node
 
 
 class Ident(Struct, frozen=True):

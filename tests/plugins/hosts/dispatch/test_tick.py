@@ -19,7 +19,7 @@ from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.issues.work import claim
 from sm.plugins.hosts.host_needs import list_host_needs
-from sm.plugins.hosts.messages import kept, lost
+from sm.plugins.hosts.messages import lost, outbox
 from sm.plugins.hosts.places import PLACES
 from sm.plugins.hosts.there import There
 from sm.store import events, lock
@@ -463,12 +463,12 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     issue = stage.file_issue()
     tick(stage)
     [placement] = placed(stage)
-    message = kept.make_message(placement.session, ["send", "hello"], "", "id-of-it")
-    kept.keep_message(stage.project, message)
+    message = outbox.make_message(placement.session, ["send", "hello"], "", "id-of-it")
+    outbox.keep_message(stage.project, message)
     stage.project.forge.issues.close(issue)
     farm.say(placement, Standing.OVER)
     tick(stage)
-    assert not kept.list_kept(stage.project.directory)
+    assert not outbox.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
     [need] = list_host_needs(stage.project)
@@ -486,17 +486,17 @@ def test_a_message_that_waits_for_a_host_outlives_an_emptied_tmp(stage: Stage, f
     tick(stage)
     [placement] = placed(stage)
     argv = ["send", "--id", "id-of-it", "hello"]
-    message = kept.make_message(placement.session, argv, "", "id-of-it")
-    kept.keep_message(stage.project, message)
+    message = outbox.make_message(placement.session, argv, "", "id-of-it")
+    outbox.keep_message(stage.project, message)
     shutil.rmtree(stage.project.root.private)
     tick(stage)
     [found] = placed(stage)
     assert found.session == placement.session
-    assert kept.list_kept(stage.project.directory) == [message]
+    assert outbox.list_kept(stage.project.directory) == [message]
     (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
-    kept.hand_on(stage.project, [found], farm)
+    outbox.hand_on(stage.project, [found], farm)
     assert "call send --id id-of-it hello < " in farm.list_calls()
-    assert kept.list_kept(stage.project.directory) == []
+    assert outbox.list_kept(stage.project.directory) == []
 
 
 def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
@@ -507,17 +507,17 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [placement] = placed(stage)
     queued = ("0 queued for harb#1: it is at work", "accepted by harb#1")
     messages = [
-        kept.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
+        outbox.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
         for name in ("waits", "arrives", "arrived")
     ]
     answer = farm.folder / "one" / "answer"
     for message, said in zip(messages, (queued[0], queued[0], f"0 {queued[1]}"), strict=True):
         answer.write_text(said)
-        assert kept.send(stage.project, placement, farm, message)
-    assert kept.list_kept(stage.project.directory) == [], "none waits for its host"
+        assert outbox.send(stage.project, placement, farm, message)
+    assert outbox.list_kept(stage.project.directory) == [], "none waits for its host"
     queue = [{"id": "arrives", "place": "delivered"}, {"id": "waits", "place": "waiting"}]
     answer.write_text(f"0 {json.dumps(queue)}")
-    kept.hand_on(stage.project, [placement], farm)
+    outbox.hand_on(stage.project, [placement], farm)
     farm.lose("one")
     farm.add("two", 1)
     tick(stage)
@@ -525,7 +525,7 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [moved] = placed(stage)
     (farm.folder / "two" / "answer").write_text('0 {"id": "waits", "status": "typed"}')
     for _ in range(2):
-        kept.hand_on(stage.project, [moved], farm)
+        outbox.hand_on(stage.project, [moved], farm)
     assert farm.list_calls()[before:] == ["call send --id waits hello < "]
 
 
@@ -535,29 +535,29 @@ def test_a_tick_hands_on_for_a_few_seconds_and_the_next_goes_on(stage: Stage, fa
     [placement] = placed(stage)
     for name in ("one", "two", "three"):
         argv = ["send", "--id", name, "hello"]
-        message = kept.make_message(placement.session, argv, "", name)
-        kept.keep_message(stage.project, message)
+        message = outbox.make_message(placement.session, argv, "", name)
+        outbox.keep_message(stage.project, message)
     (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
     before = len(farm.list_calls())
-    kept.hand_on(stage.project, [placement], farm, 0.0)
+    outbox.hand_on(stage.project, [placement], farm, 0.0)
     assert len(farm.list_calls()) == before, "no time is left for any"
-    kept.hand_on(stage.project, [placement], farm, 60.0)
-    assert kept.list_kept(stage.project.directory) == []
+    outbox.hand_on(stage.project, [placement], farm, 60.0)
+    assert outbox.list_kept(stage.project.directory) == []
 
 
 def test_a_tick_does_not_wait_for_who_hands_on(stage: Stage, farm: Farm) -> None:
     stage.file_issue()
     tick(stage)
-    message = kept.make_message("dev-harb-9", ["send", "hello"], "", "id-of-it")
-    kept.keep_message(stage.project, message)
+    message = outbox.make_message("dev-harb-9", ["send", "hello"], "", "id-of-it")
+    outbox.keep_message(stage.project, message)
     with lock.hold(stage.project.directory.kept_messages_lock):
         began = time.monotonic()
         tick(stage)
         assert time.monotonic() - began < lock_s()
-    assert kept.list_kept(stage.project.directory)
+    assert outbox.list_kept(stage.project.directory)
     tick(stage)
-    assert not kept.list_kept(stage.project.directory)
+    assert not outbox.list_kept(stage.project.directory)
 
 
 def lock_s() -> float:
-    return kept.LOCK_S / 2
+    return outbox.LOCK_S / 2

@@ -8,7 +8,7 @@ from sm.base.errors import UsageError
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.plugins.hosts.messages import awaited_turns
-from sm.plugins.hosts.messages.kept import hand_on
+from sm.plugins.hosts.messages.outbox import hand_on
 from sm.plugins.hosts.there import There
 from sm.sessions.caller import Caller
 from sm.sessions.session import IssueSession

@@ -11,7 +11,7 @@ import yaml
 from sm.issues.placements import list_placements
 from sm.plugins.hosts.node.ident import read_ident
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.ssh.client import Node
 from sm.plugins.hosts.ssh.twins import find_twins, note_ident
 from sm.store.paths import Root
 from tests.plugins.hosts.world import World, living

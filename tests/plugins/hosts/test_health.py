@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sm.issues.runners import Placement, Standing
-from sm.plugins.hosts import looking
+from sm.plugins.hosts import health
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.looking import GAP_S, Kept, Silence
+from sm.plugins.hosts.health import GAP_S, Kept, Silence
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.standing import judge
 
@@ -53,22 +53,22 @@ def test_what_was_silent_before_it_was_placed_has_its_whole_time() -> None:
 
 def test_a_silence_goes_on_only_while_somebody_looks(tmp_path: Path) -> None:
     folder = HostFolder(tmp_path)
-    assert looking.note_silence(folder, "no route", 1000.0).since == 1000.0
-    assert looking.note_silence(folder, "no route", 1000.0 + GAP_S - 1).since == 1000.0
+    assert health.note_silence(folder, "no route", 1000.0).since == 1000.0
+    assert health.note_silence(folder, "no route", 1000.0 + GAP_S - 1).since == 1000.0
     later = 1000.0 + 3 * GAP_S
-    assert looking.note_silence(folder, "no route", later).since == later, "we were away ourselves"
-    assert looking.note_silence(folder, "no route", 5.0).since == 5.0, "the clock was set back"
+    assert health.note_silence(folder, "no route", later).since == later, "we were away ourselves"
+    assert health.note_silence(folder, "no route", 5.0).since == 5.0, "the clock was set back"
 
 
 def test_what_a_node_says_ends_its_silence(tmp_path: Path) -> None:
     folder = HostFolder(tmp_path)
-    looking.note_silence(folder, "no route", 1000.0)
-    looking.keep_report(folder, "harb", NodeReport(now=1.0))
-    assert looking.read_silence(folder) is None
-    assert looking.read_report(folder, "harb") is not None
+    health.note_silence(folder, "no route", 1000.0)
+    health.keep_report(folder, "harb", NodeReport(now=1.0))
+    assert health.read_silence(folder) is None
+    assert health.read_report(folder, "harb") is not None
 
 
 def test_a_damaged_report_is_none(tmp_path: Path) -> None:
     folder = HostFolder(tmp_path)
     folder.report("harb").write_text('{"at": "soon"}')
-    assert looking.read_report(folder, "harb") is None
+    assert health.read_report(folder, "harb") is None

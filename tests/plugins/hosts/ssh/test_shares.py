@@ -12,12 +12,12 @@ import pytest
 
 from sm.issues import placements
 from sm.issues.runners import Placement
-from sm.plugins.hosts import looking
-from sm.plugins.hosts.node.adopt import read_share
+from sm.plugins.hosts import health
 from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.node.shares import read_share
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh import bringing, hearing
-from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.ssh import shares, wishes
+from sm.plugins.hosts.ssh.client import Node
 from sm.plugins.hosts.wire import Answer, Request
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -45,20 +45,20 @@ def test_the_clock_of_a_node_is_taken_for_no_further_ahead_than_it_is(
 ) -> None:
     said_at = time.time() + AHEAD_S
     report = NodeReport(now=said_at - 1, said_at=said_at)
-    looking.keep_report(box.folder, "harb", report)
-    found = bringing._find_ahead_s(box, project)
+    health.keep_report(box.folder, "harb", report)
+    found = shares._find_ahead_s(box, project)
     assert found is not None
     assert AHEAD_S - 1 < found <= AHEAD_S
 
 
 def test_an_older_node_is_brought_nothing(project: Project, box: Node) -> None:
-    looking.keep_report(box.folder, "harb", NodeReport(now=time.time()))
-    assert bringing._find_ahead_s(box, project) is None
+    health.keep_report(box.folder, "harb", NodeReport(now=time.time()))
+    assert shares._find_ahead_s(box, project) is None
 
 
 def test_issues_of_earlier_sessions_are_remembered_the_last_ones(box: Node) -> None:
     for number in range(40):
-        earlier = bringing._remember(box.folder, "harb", [number])
+        earlier = shares._remember(box.folder, "harb", [number])
     assert earlier == list(range(9, 39))
 
 
@@ -67,9 +67,9 @@ def test_a_node_wishes_only_for_projects_of_which_it_has_sessions(project: Proje
     made = Placement("harb", 7, "dev-harb-7", "ssh", "box", 1, "c" * 40, "dev-harb-7")
     placements.keep(directory, made)
     for host, text in (("oak", '["harb"]'), ("box", '["../harb", "", "shop"]'), ("box", "{")):
-        hearing._note(project.root, host, text)
+        wishes._note(project.root, host, text)
     assert not directory.look_wanted.exists()
-    hearing._note(project.root, "box", '["harb"]')
+    wishes._note(project.root, "box", '["harb"]')
     assert directory.look_wanted.exists()
 
 
@@ -89,9 +89,9 @@ class Eager:
 def test_a_node_that_answers_at_once_is_not_asked_all_the_time(
     project: Project, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "APART_S", 0.2)
+    monkeypatch.setattr(wishes, "APART_S", 0.2)
     channel = Eager(said, times=4)
-    asyncio.run(hearing.hear_wishes(cast("Channel", channel), project.root, "box"))
+    asyncio.run(wishes.hear_wishes(cast("Channel", channel), project.root, "box"))
     gaps_s = [after - before for before, after in itertools.pairwise(channel.asked_at)]
     assert len(gaps_s) == 3
     assert min(gaps_s) >= 0.19

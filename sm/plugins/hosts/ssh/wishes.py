@@ -13,7 +13,7 @@ from sm.base.decoding import decode
 from sm.base.errors import SmError
 from sm.issues.look import wishes
 from sm.issues.placements import list_placements
-from sm.plugins.hosts.node.adopt import HEAR_S
+from sm.plugins.hosts.node.shares import HEAR_S
 from sm.plugins.hosts.wire import Request
 from sm.store.paths import Root, check_name
 

@@ -14,8 +14,8 @@ from sm.base.issue_id import IssueId
 from sm.issues.look.brought import Share
 from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement
-from sm.plugins.hosts.slurm import bringing
-from sm.plugins.hosts.slurm.bringing import Carried, Load, digest, list_due
+from sm.plugins.hosts.slurm import shares
+from sm.plugins.hosts.slurm.shares import Carried, Load, digest, list_due
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
@@ -58,7 +58,7 @@ def test_no_job_waits_for_a_look_that_it_wishes_for(
         [issue] = issues
         return structs.replace(share(issue), wait_s=20.0)
 
-    bringing.bring(project, [placement(7)], make)
-    load = read_json(bringing._locate(project, "to-bring"), Load)
+    shares.bring(project, [placement(7)], make)
+    load = read_json(shares._locate(project, "to-bring"), Load)
     assert load
     assert [one.wait_s for one in load.shares.values()] == [0.0]

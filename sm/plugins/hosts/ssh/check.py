@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator
 from sm.adapters.process import ask as run
 from sm.base.errors import SmError
 from sm.base.text import one_line
-from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_project
+from sm.plugins.hosts.findings import PROGRAMS, compare, judge_doctor, judge_project
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
-from sm.plugins.hosts.ssh.asking import Node, ask, greet
+from sm.plugins.hosts.ssh.client import Node, ask, greet
 from sm.plugins.hosts.ssh.twins import recall_ident
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import json, structs
 
-from sm.plugins.hosts.examining import judge_project
+from sm.plugins.hosts.findings import judge_project
 from sm.plugins.hosts.node.facts import PROGRAM, Facts, is_polled, name_forge, read_primary
 from sm.plugins.hosts.rules import read_rules
 from sm.sessions.project import Project

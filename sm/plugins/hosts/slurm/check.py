@@ -12,7 +12,7 @@ from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.base.text import one_line
 from sm.issues.runners import list_runners
-from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_project
+from sm.plugins.hosts.findings import PROGRAMS, compare, judge_doctor, judge_project
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.slurm import cluster, step
 from sm.plugins.hosts.slurm.cluster import Partition

@@ -11,11 +11,11 @@ from msgspec import json, structs
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId
 from sm.issues.runners import SILENT_S, Placement
-from sm.plugins.hosts import looking
+from sm.plugins.hosts import health
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.ssh.asked import Patience
-from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.plugins.hosts.ssh.client import Node, ask
 from sm.plugins.hosts.wire import INPUT_LIMIT
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
@@ -67,7 +67,7 @@ def _find_ahead_s(node: Node, project: Project) -> float | None:
 
     What it has said it has said before it came here.
     """
-    kept = looking.read_report(node.folder, project.name)
+    kept = health.read_report(node.folder, project.name)
     if kept and 0 <= time.time() - kept.at < YOUNG_S:
         said_at, at = kept.report.said_at, kept.at
     else:  # somebody waits for it, and a report would take longer

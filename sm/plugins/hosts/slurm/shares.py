@@ -22,7 +22,7 @@ from sm.issues.runners import Placement
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.slurm import step
-from sm.plugins.hosts.slurm.looking import AT_ONCE
+from sm.plugins.hosts.slurm.poller import AT_ONCE
 from sm.plugins.hosts.slurm.reports import FOLDER, make_helper
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json

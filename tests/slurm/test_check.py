@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from sm.base.version import version
-from sm.plugins.hosts.slurm import examine
+from sm.plugins.hosts.slurm import check
 from sm.plugins.hosts.slurm.cluster import Partition, read_licenses, read_partitions
 from sm.plugins.hosts.slurm.script import write_check
 from sm.plugins.hosts.slurm.settings import Slurm
@@ -19,7 +19,7 @@ DOWN = Partition("old", is_usual=False, is_up=True, limit_s=0.0, nodes={"drain":
 
 
 def judge(**settings: object) -> list[Finding]:
-    return list(examine.judge_partition(Slurm(**settings), [LONG, DOWN]))  # type: ignore[arg-type]
+    return list(check.judge_partition(Slurm(**settings), [LONG, DOWN]))  # type: ignore[arg-type]
 
 
 def test_what_sinfo_and_scontrol_say_is_read() -> None:
@@ -46,30 +46,30 @@ def test_a_partition_is_judged() -> None:
 
 def test_licenses_and_the_setup_are_judged() -> None:
     wanted = Slurm(licenses=("agents:2", "seats"))
-    found = list(examine.judge_licenses(wanted, {"agents": 10}))
+    found = list(check.judge_licenses(wanted, {"agents": 10}))
     assert found[0].what == "license 'agents': 10 of it, so 5 sessions at a time"
     assert found[1].what == "Slurm has no license 'seats'"
     setup = {"AccountingStorageType": "accounting_storage/none", "MinJobAge": "10 sec"}
-    warned = list(examine.judge_setup(Slurm(account="shop"), setup))
+    warned = list(check.judge_setup(Slurm(account="shop"), setup))
     assert [one.level for one in warned] == [Level.WARN, Level.WARN]
-    assert not list(examine.judge_setup(Slurm(), {"MinJobAge": "300 sec"}))
+    assert not list(check.judge_setup(Slurm(), {"MinJobAge": "300 sec"}))
 
 
 def test_a_node_is_judged_by_what_it_says() -> None:
     text = (
         "motd\nsm-check: node one\nsm-check: date 100\nsm-check: missing tmux\nsm-check: broken x"
     )
-    told = examine.read_marks(text)
+    told = check.read_marks(text)
     assert told["node"] == ["one"]
-    found = list(examine.judge_node(cast("Project", None), told, 100.0, ""))
+    found = list(check.judge_node(cast("Project", None), told, 100.0, ""))
     assert [one.what for one in found] == ["no tmux on it", "sm does not run on it: x"]
     assert "apt-get install tmux" in found[0].advice
     late = {"node": ["one"], "date": ["200"], "version": [f"sm, version {version()}"]}
-    words = [one.what for one in examine.judge_node(cast("Project", None), late, 100.0, "")]
+    words = [one.what for one in check.judge_node(cast("Project", None), late, 100.0, "")]
     assert words == [f"sm {version()} there, as here", "its clock is 100 s ahead"]
     busy = "srun: error: Unable to allocate resources: Immediate execution impossible, …"
-    assert examine.judge_refusal(busy).level is Level.WARN
-    assert examine.judge_refusal("srun: error: else").level is Level.FAIL
+    assert check.judge_refusal(busy).level is Level.WARN
+    assert check.judge_refusal("srun: error: else").level is Level.FAIL
 
 
 def test_the_look_at_a_node_removes_what_it_has_made_and_nothing_else(tmp_path: Path) -> None:
@@ -85,6 +85,6 @@ def test_the_look_at_a_node_removes_what_it_has_made_and_nothing_else(tmp_path: 
             text=True,
             check=True,
         )
-        told = examine.read_marks(done.stdout)
+        told = check.read_marks(done.stdout)
         assert (told["missing"], told["node"], told["facts"]) == (["nowhere"], ["one"], ["sm host"])
         assert (tmp_path / "one" / name).exists() is stays

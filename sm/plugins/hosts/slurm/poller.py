@@ -18,7 +18,7 @@ from sm.helper.lines import decode_line
 from sm.helper.process import Helper
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Runner, Standing
-from sm.plugins.hosts.messages.kept import hand_on, has_kept
+from sm.plugins.hosts.messages.outbox import hand_on, has_kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.slurm import reports, step
 from sm.plugins.hosts.slurm.reports import Lack, Said
