@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.hosts.slurm.tidying import list_old
+from sm.plugins.hosts.slurm.job import list_old
 from sm.store.paths import Root
 
 DAY_S = 24 * 3600

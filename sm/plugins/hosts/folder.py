@@ -13,6 +13,11 @@ from sm.store.paths import Root, check_name
 if TYPE_CHECKING:
     from sm.helper.process import Helper
 
+
+from sm.base.errors import SmError
+from sm.base.nonce import make_nonce
+from sm.store.files import read_guarded, write_atomic
+
 PLUGIN = "hosts"
 
 
@@ -120,3 +125,14 @@ def open_folder(root: Root, host: str) -> HostFolder:
     """
     path = open_plugin_folder(root) / check_name(host, "host")
     return HostFolder(ensure_private_dir(path))
+
+
+def read_ident(root: Root) -> str:
+    """Return the id of this node, which is made at the first call; '' if it cannot be kept."""
+    try:
+        file = open_plugin_folder(root) / "ident"
+        if not read_guarded(file):
+            write_atomic(file, make_nonce(16))
+        return (read_guarded(file) or b"").decode().strip()
+    except (SmError, UnicodeDecodeError):
+        return ""

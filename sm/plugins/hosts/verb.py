@@ -314,7 +314,7 @@ def carry(ctx: click.Context, project: str) -> None:
 @click.pass_context
 def report(ctx: click.Context, project: str) -> None:
     """Say how the sessions stand that stdin names, if any, and have what is here looked after."""
-    from sm.plugins.hosts.node.keep import keep_alive
+    from sm.plugins.hosts.node.attempts import keep_alive
     from sm.plugins.hosts.node.report import read_asked, report
 
     here, asked = find_project(load_config(ctx), project), read_asked(sys.stdin.read())
@@ -373,7 +373,7 @@ def serve(ctx: click.Context) -> None:
     """Answer what comes on stdin, on a node; the other end of the channel starts it."""
     from sm.base.version import version
     from sm.issues.look.wishes import Ear
-    from sm.plugins.hosts.node.ident import read_ident
+    from sm.plugins.hosts.folder import read_ident
     from sm.plugins.hosts.node.serve import Server
     from sm.store.root_check import check_root
 

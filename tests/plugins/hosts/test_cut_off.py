@@ -15,8 +15,7 @@ import yaml
 from sm.issues import placements
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.plugins.hosts.messages.outbox import list_kept
-from sm.plugins.hosts.ssh.asked import Patience
-from sm.plugins.hosts.ssh.client import ask, read_trouble
+from sm.plugins.hosts.ssh.client import Patience, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.store.paths import Root, name_session

@@ -9,9 +9,8 @@ import pytest
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import health
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.health import GAP_S, Kept, Silence
+from sm.plugins.hosts.health import GAP_S, Kept, Silence, judge
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.standing import judge
 
 NOW = 10_000.0
 PLACED = Placement("harb", 1, "dev-harb-1", "ssh", "box", 1, "c" * 40, "dev-harb-1", NOW - 5000)

@@ -14,8 +14,7 @@ from sm.issues import placements, poll
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.ssh import link, links
-from sm.plugins.hosts.ssh.asked import Patience
-from sm.plugins.hosts.ssh.client import Node, ask
+from sm.plugins.hosts.ssh.client import Node, Patience, ask
 from sm.plugins.hosts.ssh.node import list_nodes
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage

@@ -5,20 +5,26 @@ What is remembered tells a session that has ended from one that was lost with th
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from sm.base.errors import UsageError
+from sm.adapters.own_start import fork_aside
+from sm.base.errors import SmError, UsageError
 from sm.base.issue_id import IssueId, spell
+from sm.issues.poll import tick
 from sm.issues.start import begin_placed
 from sm.plugins.hosts.folder import open_plugin_folder
 from sm.plugins.hosts.rules import check
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
+from sm.store import lock
 from sm.store.damage import read_rebuildable
-from sm.store.files import ensure_private_dir, write_json
+from sm.store.files import ensure_private_dir, write_atomic, write_json
 from sm.store.paths import Root, check_name, name_session
 
 
@@ -66,3 +72,38 @@ def find_attempt(root: Root, name: str) -> int:
 def _locate(root: Root, name: str) -> Path:
     folder = ensure_private_dir(open_plugin_folder(root) / "begun")
     return folder / f"{check_name(name, 'session')}.json"
+
+
+EVERY_S = 20.0
+
+
+def keep_alive(project: Project) -> None:
+    """Have what is due for the project done, aside, unless that was just now, or a job does it."""
+    if not lock.is_held(_locate_mark(project, "keeper")):
+        _look_after(project)
+
+
+@contextlib.contextmanager
+def keeping_alive(project: Project) -> Iterator[Callable[[], None]]:
+    """Be the one who does it; yields what is to be called often. Nobody else does it meanwhile."""
+    with lock.try_hold(_locate_mark(project, "keeper")):
+        yield lambda: _look_after(project)
+
+
+def _look_after(project: Project) -> None:
+    last = _locate_mark(project, "kept")
+    with contextlib.suppress(OSError):
+        if 0 <= time.time() - last.stat().st_mtime < EVERY_S:
+            return
+    write_atomic(last, "")
+    fork_aside(lambda: _tend(project))
+
+
+def _locate_mark(project: Project, what: str) -> Path:
+    return open_plugin_folder(project.root) / f"{what}-{project.name}"
+
+
+def _tend(project: Project) -> None:
+    with contextlib.suppress(SmError):  # the next call does it again, and the sessions say why
+        for _ in tick(project, takes_up=False):
+            pass

@@ -20,9 +20,8 @@ from sm.base.errors import SmError, TemporaryError
 from sm.base.issue_id import IssueId
 from sm.issues.start import SettledError, TakenError, end_attempt
 from sm.issues.work import wip
-from sm.plugins.hosts.node.attempts import begin
+from sm.plugins.hosts.node.attempts import begin, keeping_alive
 from sm.plugins.hosts.node.departure import Leaving, keep_document
-from sm.plugins.hosts.node.keep import keeping_alive
 from sm.sessions import fence, monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

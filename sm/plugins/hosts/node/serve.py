@@ -39,10 +39,9 @@ FAILED, OVERDUE = 1, 124
 PRELOADED = (
     "sm.cli.send",
     "sm.messages.send",
-    "sm.plugins.hosts.node.shares",
     "sm.plugins.hosts.node.attempts",
-    "sm.plugins.hosts.node.keep",
     "sm.plugins.hosts.node.report",
+    "sm.plugins.hosts.node.shares",
     "sm.plugins.hosts.verb",
 )
 """What is asked for most, beside what a pass needs."""

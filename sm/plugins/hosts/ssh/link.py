@@ -19,8 +19,8 @@ from sm.base.text import one_line
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
-from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
 from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_channel
+from sm.plugins.hosts.ssh.client import Ask, Reply, Trouble
 from sm.plugins.hosts.ssh.twins import note_ident
 from sm.store.files import discard, read_json, write_json
 

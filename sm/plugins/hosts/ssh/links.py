@@ -18,7 +18,7 @@ from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.ssh import link
-from sm.plugins.hosts.ssh.asked import Ask, Reply
+from sm.plugins.hosts.ssh.client import Ask, Reply
 from sm.plugins.hosts.ssh.link import Link
 from sm.store.files import discard
 from sm.store.paths import Root

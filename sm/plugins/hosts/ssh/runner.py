@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from msgspec import structs
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
+from sm.helper.lines import decode_line
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import (
     SILENT_S,
@@ -24,17 +26,16 @@ from sm.issues.runners import (
     Shown,
     Standing,
 )
-from sm.plugins.hosts import health, hindrances, standing, wire
+from sm.plugins.hosts import health, hindrances, wire
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.health import Kept
 from sm.plugins.hosts.messages.outbox import TICK_S, hand_on
-from sm.plugins.hosts.rules import read_rules, spell_rules
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.rules import list_weaker, read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import command, master, shares
-from sm.plugins.hosts.ssh.asked import NONE, Patience
-from sm.plugins.hosts.ssh.client import Node, ask, read_trouble
+from sm.plugins.hosts.ssh.client import NONE, Node, Patience, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
-from sm.plugins.hosts.ssh.reporting import ask_report, explain
 from sm.plugins.hosts.ssh.twins import find_twins
 from sm.sessions.project import Project
 from sm.store import lock
@@ -118,7 +119,7 @@ class SshRunner:
                 with contextlib.suppress(lock.HeldError):  # the next tick does it
                     hand_on(project, there, self, TICK_S)
             for one in there:
-                found[one.session] = standing.judge(one, kept, silence, lost_after_s, time.time())
+                found[one.session] = health.judge(one, kept, silence, lost_after_s, time.time())
         for one in placements:
             if one.session not in found:
                 gone = f"'{one.host}' is no host of the configuration any more"
@@ -322,3 +323,44 @@ def _takes_more(node: Node, project: Project) -> bool:
 
 
 RUNNER = SshRunner()
+
+
+TEMPORARY = TemporaryError.exit_code
+
+
+def ask_report(
+    node: Node,
+    project: Project,
+    placements: Sequence[Placement],
+    within_s: float,
+    patience: Patience,
+) -> NodeReport:
+    """Return what the node says of these sessions. Rules that are weaker than ours it lacks, too.
+
+    Raises:
+        SmError: it does not answer, or has no such project.
+
+    """
+    asked = json.dumps([[one.session, one.attempt] for one in placements])
+    answer = ask(
+        node,
+        ("host", "report", project.name),
+        stdin=asked,
+        project=project.name,
+        within_s=within_s,
+        patience=patience,
+    )
+    if answer.code:
+        raise explain(node, answer)
+    report = decode_line(answer.stdout.encode(), NodeReport)
+    weaker = list_weaker(read_rules(project.settings), report.rules) if report.rules else []
+    words = [f"it merges by weaker rules than here: {'; '.join(weaker)}"] if weaker else []
+    return structs.replace(report, short=(*report.short, *words))
+
+
+def explain(node: Node, answer: wire.Answer) -> SmError:
+    """What the node's `sm` has said went wrong there."""
+    lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
+    said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
+    kind = TemporaryError if answer.code == TEMPORARY else SmError
+    return kind(f"host '{node.name}': {said}")

@@ -14,8 +14,7 @@ from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import health
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.ssh.asked import Patience
-from sm.plugins.hosts.ssh.client import Node, ask
+from sm.plugins.hosts.ssh.client import Node, Patience, ask
 from sm.plugins.hosts.wire import INPUT_LIMIT
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json

@@ -19,8 +19,7 @@ from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.ssh import channel, link, links
-from sm.plugins.hosts.ssh.asked import NONE, Patience
-from sm.plugins.hosts.ssh.client import Node, ask, greet, read_trouble
+from sm.plugins.hosts.ssh.client import NONE, Node, Patience, ask, greet, read_trouble
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.hosts.conftest import end_link, find_link, find_master, make_node

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sm.issues.placements import list_placements
-from sm.plugins.hosts.node.ident import read_ident
+from sm.plugins.hosts.folder import read_ident
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.client import Node
 from sm.plugins.hosts.ssh.twins import find_twins, note_ident
