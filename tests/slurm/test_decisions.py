@@ -11,18 +11,18 @@ import pytest
 from sm.adapters.process import Result
 from sm.base.errors import SmError, TemporaryError
 from sm.issues.runners import Placement, Standing
-from sm.plugins.hosts.node.job import Order
+from sm.plugins.hosts.node.job import JobOrder
 from sm.plugins.hosts.slurm.job import run_job
 from sm.plugins.hosts.slurm.queue import (
-    Job,
     QueueError,
+    SlurmJob,
     explain,
     list_options,
     name_job,
     read_jobs,
     write_note,
 )
-from sm.plugins.hosts.slurm.reports import Lack, Said
+from sm.plugins.hosts.slurm.reports import JobReport, Lack
 from sm.plugins.hosts.slurm.runner import make_shown
 from sm.plugins.hosts.slurm.script import write_call, write_job
 from sm.plugins.hosts.slurm.settings import Slurm
@@ -43,8 +43,8 @@ PLACEMENT = Placement(
 )
 
 
-def job(state: str, *, attempt: int = 2, number: str = "5", words: str = "") -> Job:
-    return Job(number, "mine", state, "Licenses", "one", attempt, words)
+def job(state: str, *, attempt: int = 2, number: str = "5", words: str = "") -> SlurmJob:
+    return SlurmJob(number, "mine", state, "Licenses", "one", attempt, words)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_job_that_answers_without_its_session_is_lost_and_one_that_begins_is_n
 def test_what_a_job_lacks_is_told_instead_of_what_it_said_last(
     lacks: Lack | None, words: str
 ) -> None:
-    said = Said(2, 7.0, lacks=lacks) if lacks else None
+    said = JobReport(2, 7.0, lacks=lacks) if lacks else None
     shown = make_shown(judge(PLACEMENT, job("RUNNING"), 1.0), said)
     assert (shown.row, shown.words) == (None, words)
 
@@ -190,5 +190,5 @@ def test_what_is_worth_another_try_is_told_from_what_is_refused(
 def test_a_job_that_slurm_begins_again_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    said = run_job(cast("Project", None), Order(7, 1, "c", 300), 0)
+    said = run_job(cast("Project", None), JobOrder(7, 1, "c", 300), 0)
     assert said == "begun again by Slurm: the next attempt is another job"

@@ -1,4 +1,4 @@
-"""Judges what a node has said of itself: version, clock, a project there, its own doctor."""
+"""Findings about a node from what it says of itself: version, clock, a project, its own doctor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from sm.base.text import one_line
 from sm.base.version import version
 from sm.helper.lines import decode_line
 from sm.issues.look.brought import describe_basis
-from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_commit, read_primary
+from sm.plugins.hosts.node.facts import (
+    NodeFacts,
+    find_account,
+    name_forge,
+    read_commit,
+    read_primary,
+)
 from sm.plugins.hosts.rules import list_weaker, read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
@@ -22,15 +28,15 @@ PROGRAMS = {
     "bash": "install it there: apt-get install bash, or what that system has",
     "python3": "install Python 3.11 or newer there",
 }
-"""What sessions need on a node, and how to get it."""
+"""Programs that sessions need on a node, and how to get them."""
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
 
 NOT_THERE = ("dev-poll has ", "no dev-poll has ")
-"""How its doctor begins to tell that no dev-poll runs: on a node, none is to."""
+"""Beginnings of what its doctor says of a dev-poll that does not run: on a node, none is to."""
 
 
-class Told(Struct, frozen=True):
+class DoctorFinding(Struct, frozen=True):
     """A finding of the node's own doctor, as its `--json` has it."""
 
     level: Level
@@ -56,7 +62,7 @@ def judge_project(project: Project, said: str, before: str) -> Iterator[Finding]
 
     `before` is the primary branch as it was here before that: it may move at any moment.
     """
-    facts, name = decode_line(said.encode(), Facts), project.name
+    facts, name = decode_line(said.encode(), NodeFacts), project.name
     if facts.unreadable:
         yield fail(f"'{name}': {one_line(facts.unreadable, 300)}", "let git there reach the remote")
     elif facts.primary not in (before, read_primary(project)):
@@ -95,7 +101,7 @@ def judge_project(project: Project, said: str, before: str) -> Iterator[Finding]
         yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
 
 
-def _judge_rules(project: Project, facts: Facts) -> Iterator[Finding]:
+def _judge_rules(project: Project, facts: NodeFacts) -> Iterator[Finding]:
     """Judge by which rules the node merges: its own configuration decides that."""
     if facts.rules is None:
         yield fail(
@@ -113,7 +119,7 @@ def _judge_rules(project: Project, facts: Facts) -> Iterator[Finding]:
         yield ok(f"'{project.name}': it merges by rules that are as strict as here")
 
 
-def _find_own_looks(project: Project, facts: Facts) -> str:
+def _find_own_looks(project: Project, facts: NodeFacts) -> str:
     """Return why a look that is taken here is of no use there; '' if it is, or nobody knows."""
     if facts.basis and facts.basis != describe_basis(project.settings):
         return "its labels or branches are configured otherwise"
@@ -126,7 +132,7 @@ def _find_own_looks(project: Project, facts: Facts) -> str:
 def judge_doctor(said: str) -> Iterator[Finding]:
     """Yield what the node's own doctor has to say, but for what is well."""
     try:
-        found = decode(said.encode(), list[Told])
+        found = decode(said.encode(), list[DoctorFinding])
     except DecodeError as error:
         told = one_line(str(error), 200)
         yield warn(f"its sm doctor says what nobody understands: {told}", "log in, and call it")

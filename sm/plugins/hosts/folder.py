@@ -1,4 +1,4 @@
-"""What is kept of hosts in the state root: a folder for each, by its name, and the link to all."""
+"""Files about hosts in the state root: a folder for each, by its name, and the link to all."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ class HostFolder(Struct, frozen=True):
 
     @property
     def master_process(self) -> Path:
-        """Which process has it."""
+        """Process that has it."""
         return self.path / "master.json"
 
     @property
     def trouble(self) -> Path:
-        """Since when the host does not answer, and why."""
+        """Trouble with the host: since when it does not answer, and why."""
         return self.path / "trouble.json"
 
     @property
     def silent(self) -> Path:
-        """Since when dev-poll has asked in vain, and when it did so last."""
+        """Silence of the host: since when dev-poll has asked in vain, and when it did so last."""
         return self.path / "silent.json"
 
     @property
     def ident(self) -> Path:
-        """By which id the node tells itself from others."""
+        """Id that the node has given last, which tells it from others."""
         return self.path / "ident.json"
 
     def refusal(self, project: str) -> Path:
-        """Since when the host answers, and cannot begin sessions of a project."""
+        """Refusal of the host: since when it answers, and cannot begin sessions of a project."""
         return self.path / f"refusal-{project}.json"
 
     def placed(self, project: str) -> Path:
-        """Of which issues of a project the host has, or had, sessions; the last ones."""
+        """Issues of a project of which the host has, or had, sessions; the last ones."""
         return self.path / f"placed-{project}.json"
 
     def report(self, project: str) -> Path:
-        """What the node has said last of a project's sessions, and when."""
+        """Last report of the node about a project's sessions, and when it came."""
         return self.path / f"report-{project}.json"
 
 
@@ -81,7 +81,7 @@ class LinkFiles(Struct, frozen=True):
 
     @property
     def socket(self) -> Path:
-        """Where the process is asked."""
+        """Socket at which the process is asked."""
         return self.path / ".link"
 
     @property
@@ -91,7 +91,7 @@ class LinkFiles(Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """What the process has said."""
+        """Log of the process."""
         return self.path / ".link.log"
 
     @property

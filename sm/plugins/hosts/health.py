@@ -1,4 +1,7 @@
-"""What nodes have said of their sessions, kept for when they do not answer."""
+"""Health of hosts: their last reports, silences and refusals, and how their sessions stand by them.
+
+A report is kept for when its node does not answer.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ TRY_S, TRY_LONGEST_S = 600.0, 4 * 3600.0
 """Each try costs an issue an attempt. Whoever has mended the host says so by `sm host check`."""
 
 
-class Kept(Struct, frozen=True):
+class KeptReport(Struct, frozen=True):
     """A report, and when it came by our own clock (seconds since 1970).
 
     `short_since` is when the first one came that said that the machine lacks something, 0 if it
@@ -35,16 +38,19 @@ class Kept(Struct, frozen=True):
     short_since: float = 0.0
 
 
-class Silence(Struct, frozen=True):
-    """Since when a host was asked in vain, and when that was tried last; seconds since 1970."""
+class HostSilence(Struct, frozen=True):
+    """Silence of a host: since when it was asked in vain, and when last; seconds since 1970."""
 
     since: float
     last_at: float
     why: str
 
 
-class Refusal(Struct, frozen=True):
-    """Since when a host cannot begin sessions, and when it was tried last; seconds since 1970."""
+class HostRefusal(Struct, frozen=True):
+    """Refusal of a host: since when it cannot begin sessions, and when it was last tried.
+
+    Both are in seconds since 1970.
+    """
 
     since: float
     last_at: float
@@ -56,31 +62,31 @@ class Refusal(Struct, frozen=True):
         return not 0 <= now - self.last_at < pause_s
 
 
-def keep_report(folder: HostFolder, project: str, report: NodeReport) -> Kept:
+def keep_report(folder: HostFolder, project: str, report: NodeReport) -> KeptReport:
     """Keep what a node has just said; it is not silent any more."""
     now, since = time.time(), 0.0
     if report.short:
         before = read_report(folder, project)
         since = (before.short_since if before else 0.0) or now
-    kept = Kept(now, report, since)
+    kept = KeptReport(now, report, since)
     with contextlib.suppress(SmError):  # on a full disk it is known for now all the same
         write_json(folder.report(project), kept, limit=LIMIT)
         discard(folder.silent)
     return kept
 
 
-def read_report(folder: HostFolder, project: str) -> Kept | None:
+def read_report(folder: HostFolder, project: str) -> KeptReport | None:
     """Return what the node has said last; None if it never did."""
     with contextlib.suppress(SmError):
-        return read_json(folder.report(project), Kept, limit=LIMIT)
+        return read_json(folder.report(project), KeptReport, limit=LIMIT)
     return None
 
 
-def note_silence(folder: HostFolder, why: str, now: float) -> Silence:
+def note_silence(folder: HostFolder, why: str, now: float) -> HostSilence:
     """Note that the host was asked in vain; return since when it is."""
     known = read_silence(folder)
     goes_on = known is not None and 0 <= now - known.last_at < GAP_S
-    silence = Silence(known.since if known and goes_on else now, now, why)
+    silence = HostSilence(known.since if known and goes_on else now, now, why)
     with contextlib.suppress(SmError):
         write_json(folder.silent, silence)
     return silence
@@ -89,34 +95,34 @@ def note_silence(folder: HostFolder, why: str, now: float) -> Silence:
 def note_refusal(folder: HostFolder, project: str, why: str, now: float) -> None:
     """Note that the host could not begin a session, by its own words."""
     known = read_refusal(folder, project)
-    refusal = Refusal(known.since if known else now, now, why)
+    refusal = HostRefusal(known.since if known else now, now, why)
     with contextlib.suppress(SmError):
         write_json(folder.refusal(project), refusal)
 
 
-def read_refusal(folder: HostFolder, project: str) -> Refusal | None:
+def read_refusal(folder: HostFolder, project: str) -> HostRefusal | None:
     """Return since when the host cannot begin sessions of the project; None if it can."""
     with contextlib.suppress(SmError):
-        return read_json(folder.refusal(project), Refusal)
+        return read_json(folder.refusal(project), HostRefusal)
     return None
 
 
 def end_refusal(folder: HostFolder, project: str) -> None:
-    """The host has begun a session, or was found to be well."""
+    """Forget the refusal: the host has begun a session, or was found to be well."""
     discard(folder.refusal(project))
 
 
-def read_silence(folder: HostFolder) -> Silence | None:
+def read_silence(folder: HostFolder) -> HostSilence | None:
     """Return since when it is asked in vain; None if it has answered the last time."""
     with contextlib.suppress(SmError):
-        return read_json(folder.silent, Silence)
+        return read_json(folder.silent, HostSilence)
     return None
 
 
 def judge(
     placement: Placement,
-    kept: Kept | None,
-    silence: Silence | None,
+    kept: KeptReport | None,
+    silence: HostSilence | None,
     lost_after_s: float,
     now: float,
 ) -> Seen:

@@ -8,28 +8,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sm.base.text import one_line
 from sm.issues.runners import Hindrance, Placement, Seen, Standing
 from sm.plugins.hosts.dispatch.rules import REFUSALS
-from sm.plugins.hosts.health import Kept, Refusal, Silence
+from sm.plugins.hosts.health import HostRefusal, HostSilence, KeptReport
 
 CERTAIN = re.compile(
     r"Permission denied \("  # OpenSSH, sshconnect2.c: no key of ours is accepted
     r"|Host key verification failed"  # sshconnect.c
     r"|no sm there|does not understand sm"  # sm.plugins.hosts.ssh.link
 )
-"""What does not pass by itself."""
+"""Errors that do not pass by themselves."""
 REFUSED_S = 90.0
-"""What has passed by then was a short trouble: a forge that was started anew, a full disk."""
+"""Age of a trouble that people are told of, in seconds: a forge may start again, a disk be full."""
 TEXT_LIMIT = 400
 MOST = 5
 """Issues that a sentence names."""
 
 ENDLESS = frozenset({"BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin"})
 ENDLESS |= {"PartitionDown", "PartitionInactive", "PartitionNodeLimit", "PartitionTimeLimit"}
-"""Why a job waits that does not begin until a person changes something: squeue(1), "JOB REASON
+"""Reasons of a job that does not begin until a person changes something: squeue(1), "JOB REASON
 CODES"."""
 
 
 def explain_silence(
-    host: str, silence: Silence, lost_after_s: float, now: float
+    host: str, silence: HostSilence, lost_after_s: float, now: float
 ) -> Hindrance | None:
     """Say that a host is lost, or does not let us in; one that is just silent may come back."""
     if now - silence.since < lost_after_s and not CERTAIN.search(silence.why):
@@ -39,7 +39,7 @@ def explain_silence(
     return _make(f"host:{host}:silent:{silence.since:.0f}", text, host, silence.since)
 
 
-def explain_shortage(host: str, project: str, kept: Kept) -> Hindrance | None:
+def explain_shortage(host: str, project: str, kept: KeptReport) -> Hindrance | None:
     """Say what a host lacks for the project, by what it said last."""
     if not kept.report.short:
         return None
@@ -48,7 +48,7 @@ def explain_shortage(host: str, project: str, kept: Kept) -> Hindrance | None:
     return _make(f"host:{host}:short:{project}:{since:.0f}", text, host, since)
 
 
-def explain_refusal(host: str, project: str, refusal: Refusal, now: float) -> Hindrance | None:
+def explain_refusal(host: str, project: str, refusal: HostRefusal, now: float) -> Hindrance | None:
     """Say that a host answers, and cannot begin a session, unless that may pass."""
     if now - refusal.since < REFUSED_S:
         return None

@@ -1,4 +1,4 @@
-"""Writes hosts into the configuration: a file `hosts.yaml` of their own in its folder."""
+"""Inventory of hosts: a file `hosts.yaml` of their own in the folder of the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every host at a glance: whether it answers, and what it has of ours."""
+"""Overview of all hosts: whether each answers, and what it has of ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sm.base.text import one_line
 from sm.config.schema import Config
 from sm.issues.placements import list_placements
 from sm.plugins.hosts import health
-from sm.plugins.hosts.ssh.client import Node, greet
+from sm.plugins.hosts.ssh.client import SshNode, greet
 from sm.plugins.hosts.ssh.node import list_nodes
 from sm.sessions.project import Project
 
@@ -100,7 +100,7 @@ def _list_issues(config: Config) -> dict[str, list[str]]:
     return found
 
 
-def _greet(node: Node) -> tuple[str, str]:
+def _greet(node: SshNode) -> tuple[str, str]:
     """The version of the node's `sm`, and why it does not answer."""
     try:
         return greet(node, PATIENCE_S).sm, ""
@@ -109,7 +109,7 @@ def _greet(node: Node) -> tuple[str, str]:
 
 
 def _make_row(
-    config: Config, node: Node, issues: tuple[str, ...], version: str, trouble: str
+    config: Config, node: SshNode, issues: tuple[str, ...], version: str, trouble: str
 ) -> HostRow:
     kept = [health.read_report(node.folder, one.name) for one in config.projects]
     known_at = max((one.at for one in kept if one), default=0.0)

@@ -14,7 +14,7 @@ from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class MergeTerms(Struct, frozen=True, kw_only=True):
     """Whether a review and CI have to come before a merge, and whose word counts.
 
     Without `trusted` it is that of all who may push.
@@ -25,19 +25,19 @@ class Rules(Struct, frozen=True, kw_only=True):
     trusted: tuple[str, ...] = ()
 
 
-def read_rules(project: ProjectSettings) -> Rules:
+def read_rules(project: ProjectSettings) -> MergeTerms:
     """Return the rules of a configuration."""
     forge = project.forge
     has_ci = forge.has_ci if forge.is_elsewhere else bool(project.ci.command)
-    return Rules(review=project.review.required, ci=has_ci, trusted=project.trusted)
+    return MergeTerms(review=project.review.required, ci=has_ci, trusted=project.trusted)
 
 
-def spell_rules(rules: Rules) -> str:
+def spell_rules(rules: MergeTerms) -> str:
     """Return the rules as an argument of `sm host begin`."""
     return json.encode(rules).decode()
 
 
-def list_weaker(ours: Rules, theirs: Rules) -> list[str]:
+def list_weaker(ours: MergeTerms, theirs: MergeTerms) -> list[str]:
     """Return what the node lets through that we would not: a few words for each."""
     found = list[str]()
     if ours.review and not theirs.review:
@@ -66,7 +66,7 @@ def check(project: ProjectSettings, text: str) -> None:
 
     """
     try:
-        asked = decode(text.encode(), Rules)
+        asked = decode(text.encode(), MergeTerms)
     except DecodeError as error:
         raise UsageError(f"expected the rules of a merge as JSON: {error}") from error
     if weaker := list_weaker(asked, read_rules(project)):

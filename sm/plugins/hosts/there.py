@@ -286,7 +286,7 @@ class There:
         if notify:
             if caller.session is None:
                 raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
-            one = awaited_turns.Awaited(ident, self.session, caller.name)
+            one = awaited_turns.AwaitedTurn(ident, self.session, caller.name)
             awaited_turns.add(directory, one)
         sender = ("--from", caller.session.address) if caller.session else ()
         argv = ("send", "--id", ident, *sender, *words)

@@ -26,7 +26,7 @@ from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.overview import HostRow
-    from sm.plugins.hosts.ssh.client import Node
+    from sm.plugins.hosts.ssh.client import SshNode
     from sm.setup.finding import Finding
 
 
@@ -69,13 +69,13 @@ def add(
     without a question.
     """
     from sm.plugins.hosts import inventory
-    from sm.plugins.hosts.ssh.client import Node
+    from sm.plugins.hosts.ssh.client import SshNode
 
     config = load_config(ctx)
     called = check_name(name or name_host(address), "host")
     values = {"address": address, "sessions": sessions, "sm": program, "options": options}
     host = inventory.make_host(values)
-    if not _check(config, Node(Root(config.state_root), called, host)) and not anyway:
+    if not _check(config, SshNode(Root(config.state_root), called, host)) and not anyway:
         raise SmError("not added: mend that, then call it again")
     path = inventory.find_file(config.source)
     if path is None:
@@ -93,7 +93,7 @@ def name_host(address: str) -> str:
     return address.rpartition("@")[2].strip("[]").replace(":", "-").partition(".")[0]
 
 
-def _check(config: Config, node: Node) -> bool:
+def _check(config: Config, node: SshNode) -> bool:
     """Tell what is found on the host; say whether nothing is broken. Then it is used again."""
     from sm.plugins.hosts import health
     from sm.plugins.hosts.ssh.check import examine
@@ -281,10 +281,10 @@ def job(
     rules: str,
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
-    from sm.plugins.hosts.node.job import Order
+    from sm.plugins.hosts.node.job import JobOrder
     from sm.plugins.hosts.slurm.job import run_job
 
-    order = Order(issue, attempt, claim, notice, rules)
+    order = JobOrder(issue, attempt, claim, notice, rules)
     say(run_job(find_project(load_config(ctx), project), order, keep))
 
 

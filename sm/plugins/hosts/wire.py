@@ -1,7 +1,7 @@
-"""What an installation and a node say to one another: a line of JSON for each thing, bounded.
+"""Protocol of an installation and a node: a line of JSON for each thing, bounded.
 
-The node says `Hello` first, behind a mark, because a login shell may say something before it. Then
-each `Request` is answered by one `Answer` with its number, in whatever order.
+The node says `Greeting` first, behind a mark, because a login shell may say something before it.
+Then each `NodeRequest` is answered by one `NodeAnswer` with its number, in whatever order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct
 PROTOCOL = 1
 """Another number: the two do not understand one another."""
 MARK = b"sm-node "
-"""Begins the line with `Hello`."""
+"""Begins the line with `Greeting`."""
 LINE_LIMIT = 8 << 20
 """Bytes of a line; both sides hang up on a longer one."""
 OUTPUT_LIMIT = 1 << 20
@@ -23,8 +23,8 @@ SETTLED, OF_ISSUE = 5, 6
 issue that the node does not take, while it could begin others."""
 
 
-class Hello(Struct, frozen=True):
-    """Who answers: the version of `sm`, its protocol, and its clock (seconds since 1970).
+class Greeting(Struct, frozen=True):
+    """Greeting of a node: version of its `sm`, its protocol, and its clock (seconds since 1970).
 
     `ident` is the id of its state root, '' for an older `sm`.
     """
@@ -35,7 +35,7 @@ class Hello(Struct, frozen=True):
     ident: str = ""
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class NodeRequest(Struct, frozen=True, kw_only=True):
     """A command line for the node's own `sm`; without `argv` it asks only whether somebody answers.
 
     `project` is the one in whose clone it is called, so that `7` means an issue of it.
@@ -48,8 +48,8 @@ class Request(Struct, frozen=True, kw_only=True):
     within_s: float = 60.0
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What became of it. `cut`: there was more output than is passed on.
+class NodeAnswer(Struct, frozen=True, kw_only=True):
+    """Answer to a request. `cut`: there was more output than is passed on.
 
     `now` is the node's clock, in seconds since 1970, if it was asked only whether it is there.
     """

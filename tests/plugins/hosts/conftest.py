@@ -13,7 +13,7 @@ import pytest
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
-from sm.plugins.hosts.ssh.client import Node
+from sm.plugins.hosts.ssh.client import SshNode
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.cable import Cable, strung
@@ -45,20 +45,20 @@ def cable() -> Iterator[Cable]:
 
 
 @pytest.fixture
-def node(sshd: Sshd, root: Root) -> Iterator[Node]:
+def node(sshd: Sshd, root: Root) -> Iterator[SshNode]:
     """That machine, as a host called `box`."""
     made = make_node(sshd, root)
     yield made
     end_link(made)
 
 
-def make_node(sshd: Sshd, root: Root, program: str = str(REPOSITORY / "bin" / "sm")) -> Node:
+def make_node(sshd: Sshd, root: Root, program: str = str(REPOSITORY / "bin" / "sm")) -> SshNode:
     """Return the host; `program` is what is called as `sm` there."""
     host = SshHost(address=sshd.address, sm=program, options=tuple(sshd.options))
-    return Node(root, "box", host)
+    return SshNode(root, "box", host)
 
 
-def find_link(node: Node) -> int:
+def find_link(node: SshNode) -> int:
     """Return the process that has the channels; 0 if there is none."""
     return find_holder(LinkFiles(node.root).lock)
 
@@ -73,7 +73,7 @@ def find_holder(path: Path) -> int:
     return 0
 
 
-def end_link(node: Node) -> None:
+def end_link(node: SshNode) -> None:
     """End what the test has started for the host."""
     if pid := find_link(node):
         with contextlib.suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ def end_link(node: Node) -> None:
     master.end(node.folder)
 
 
-def find_master(node: Node) -> int:
+def find_master(node: SshNode) -> int:
     """Return the process of the shared connection."""
     found = read_json(node.folder.master_process, tuple[int, int])
     assert found

@@ -23,7 +23,7 @@ from sm.helper.lines import decode_line, encode_line
 from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.wire import Answer, Hello, Request
+from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
 from sm.sessions.activity import Evidence, Proof
 from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
@@ -99,23 +99,25 @@ class Crowd:
     async def _serve(
         self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        writer.write(wire.MARK + encode_line(Hello(version(), wire.PROTOCOL, time.time())))
+        writer.write(wire.MARK + encode_line(Greeting(version(), wire.PROTOCOL, time.time())))
         answering = set[asyncio.Task[None]]()
         while line := await reader.readline():
-            task = asyncio.create_task(self._answer(name, decode_line(line, Request), writer))
+            task = asyncio.create_task(self._answer(name, decode_line(line, NodeRequest), writer))
             answering.add(task)
             task.add_done_callback(answering.discard)
 
-    async def _answer(self, name: str, asked: Request, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, name: str, asked: NodeRequest, writer: asyncio.StreamWriter) -> None:
         if name in self.mute:
             return
         self.asked[" ".join(asked.argv[:2])] += 1
         said = await self._respond(name, asked)
         writer.write(
-            encode_line(Answer(id=asked.id, stdout=said, now=0.0 if asked.argv else time.time()))
+            encode_line(
+                NodeAnswer(id=asked.id, stdout=said, now=0.0 if asked.argv else time.time())
+            )
         )
 
-    async def _respond(self, name: str, asked: Request) -> str:
+    async def _respond(self, name: str, asked: NodeRequest) -> str:
         match asked.argv[:2]:
             case ("host", "begin"):
                 await asyncio.sleep(self.begin_s)

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json, structs
 
 from sm.plugins.hosts.findings import judge_project
-from sm.plugins.hosts.node.facts import PROGRAM, Facts, is_polled, name_forge, read_primary
+from sm.plugins.hosts.node.facts import PROGRAM, NodeFacts, is_polled, name_forge, read_primary
 from sm.plugins.hosts.rules import read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Level
@@ -23,7 +23,7 @@ def stage(tmp_path: Path, root: Root) -> Stage:
     return make_stage(tmp_path, auto=False)
 
 
-def list_failures(project: Project, facts: Facts, before: str) -> list[str]:
+def list_failures(project: Project, facts: NodeFacts, before: str) -> list[str]:
     said = json.encode(facts).decode()
     found = judge_project(project, said, before)
     return [one.what for one in found if one.level is Level.FAIL]
@@ -32,7 +32,7 @@ def list_failures(project: Project, facts: Facts, before: str) -> list[str]:
 def test_a_branch_that_moves_while_a_node_is_asked_is_no_other_repository(stage: Stage) -> None:
     project, clone = stage.project, stage.repository.clone
     before = read_primary(project)
-    facts = Facts(primary=before, forge=name_forge(project), rules=read_rules(project.settings))
+    facts = NodeFacts(primary=before, forge=name_forge(project), rules=read_rules(project.settings))
     git(clone, "commit", "-q", "--allow-empty", "-m", "meanwhile")
     git(clone, "push", "-q", "origin", "HEAD:main")
     assert list_failures(project, facts, before) == []
@@ -50,7 +50,7 @@ def test_another_commit_of_the_same_version_is_told(stage: Stage) -> None:
         ("", ""),
         ("f" * 40, f"sm there is of commit {'f' * 12}, and {ours[:12]} here"),
     ):
-        facts = Facts(forge=name_forge(project), commit=commit)
+        facts = NodeFacts(forge=name_forge(project), commit=commit)
         found = list(judge_project(project, json.encode(facts).decode(), ""))
         told = [one.what for one in found if one.level is Level.WARN]
         assert told == ([f"'harb': {words}"] if words else [])
@@ -58,7 +58,7 @@ def test_another_commit_of_the_same_version_is_told(stage: Stage) -> None:
 
 def test_a_node_that_does_not_say_by_which_rules_it_merges_fails(stage: Stage) -> None:
     project = stage.project
-    facts = Facts(primary=read_primary(project), forge=name_forge(project))
+    facts = NodeFacts(primary=read_primary(project), forge=name_forge(project))
     [found] = list_failures(project, facts, facts.primary)
     assert found == "'harb': its sm does not say by which rules it merges"
 
@@ -69,7 +69,7 @@ def test_a_dev_poll_on_the_node_is_found_by_its_ticks(stage: Stage) -> None:
         assert not is_polled(project), f"{ticks} ticks by hand are no dev-poll"
         stage.poll()
     assert is_polled(project)
-    facts = Facts(
+    facts = NodeFacts(
         primary=read_primary(project),
         forge=name_forge(project),
         rules=read_rules(project.settings),

@@ -9,18 +9,18 @@ import pytest
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import health
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.health import GAP_S, Kept, Silence, judge
+from sm.plugins.hosts.health import GAP_S, HostSilence, KeptReport, judge
 from sm.plugins.hosts.node.report import NodeReport
 
 NOW = 10_000.0
 PLACED = Placement("harb", 1, "dev-harb-1", "ssh", "box", 1, "c" * 40, "dev-harb-1", NOW - 5000)
-RUNS = Kept(NOW - 9, NodeReport(now=NOW, rows={"dev-harb-1": {"phase": "working"}}))
-ENDED = Kept(NOW - 9, NodeReport(now=NOW, ended=("dev-harb-1",)))
-UNKNOWN = Kept(NOW - 9, NodeReport(now=NOW))
+RUNS = KeptReport(NOW - 9, NodeReport(now=NOW, rows={"dev-harb-1": {"phase": "working"}}))
+ENDED = KeptReport(NOW - 9, NodeReport(now=NOW, ended=("dev-harb-1",)))
+UNKNOWN = KeptReport(NOW - 9, NodeReport(now=NOW))
 
 
-def silent(for_s: float) -> Silence:
-    return Silence(NOW - for_s, NOW, "no route")
+def silent(for_s: float) -> HostSilence:
+    return HostSilence(NOW - for_s, NOW, "no route")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def silent(for_s: float) -> Silence:
     ],
 )
 def test_a_session_stands_as_its_node_says(
-    kept: Kept | None, silence: Silence | None, standing: Standing
+    kept: KeptReport | None, silence: HostSilence | None, standing: Standing
 ) -> None:
     seen = judge(PLACED, kept, silence, 600.0, NOW)
     assert seen.standing is standing

@@ -8,7 +8,7 @@ import pytest
 
 from sm.issues.runners import Placement, Seen, Standing
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.health import Silence, keep_report, read_report
+from sm.plugins.hosts.health import HostSilence, keep_report, read_report
 from sm.plugins.hosts.hindrances import (
     explain_shortage,
     explain_silence,
@@ -40,7 +40,7 @@ def place(issue: int, host: str = "box", attempt: int = 1) -> Placement:
 def test_a_host_that_may_come_back_by_itself_is_waited_for(
     why: str, for_s: float, is_told: bool
 ) -> None:
-    silence = Silence(NOW - for_s, NOW, f"host 'box' does not answer: {why}")
+    silence = HostSilence(NOW - for_s, NOW, f"host 'box' does not answer: {why}")
     found = explain_silence("box", silence, LOST_AFTER_S, NOW)
     assert (found is not None) == is_told
     if found:

@@ -14,7 +14,7 @@ from sm.issues import placements, poll
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.ssh import link, links
-from sm.plugins.hosts.ssh.client import Node, Patience, ask
+from sm.plugins.hosts.ssh.client import Patience, SshNode, ask
 from sm.plugins.hosts.ssh.node import list_nodes
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
@@ -44,13 +44,13 @@ def crowd(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.fixture
-def nodes(stage: Stage, crowd: Crowd) -> list[Node]:
+def nodes(stage: Stage, crowd: Crowd) -> list[SshNode]:
     assert crowd.port
     return list_nodes(stage.project.config)
 
 
 def test_one_process_has_all_channels_and_a_silent_host_holds_up_no_other(
-    nodes: list[Node], crowd: Crowd
+    nodes: list[SshNode], crowd: Crowd
 ) -> None:
     for node in nodes:
         assert ask(node, ["anything"]).code == 0
@@ -75,7 +75,7 @@ def test_one_process_has_all_channels_and_a_silent_host_holds_up_no_other(
 
 
 def test_a_channel_that_nobody_uses_is_closed_alone(
-    nodes: list[Node], crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+    nodes: list[SshNode], crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "REST_S", 1.0)
     monkeypatch.setattr(links, "LOOK_S", 0.1)

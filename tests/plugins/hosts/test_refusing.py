@@ -14,7 +14,7 @@ from sm.issues.placements import list_placements
 from sm.plugins.hosts import health, hindrances
 from sm.plugins.hosts.dispatch import rules, tick
 from sm.plugins.hosts.folder import open_folder
-from sm.plugins.hosts.health import TRY_S, Refusal
+from sm.plugins.hosts.health import TRY_S, HostRefusal
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.store.paths import Root
 from tests.helpers import git, wait_for
@@ -131,10 +131,10 @@ def test_a_node_whose_rules_become_weaker_gets_nothing_more(world_of: MakeWorld)
 
 
 def test_a_host_that_refuses_is_tried_again_ever_less_often() -> None:
-    new = Refusal(1000.0, 1000.0, "no")
+    new = HostRefusal(1000.0, 1000.0, "no")
     assert not new.is_to_be_tried(1000.0 + TRY_S - 1)
     assert new.is_to_be_tried(1000.0 + TRY_S)
-    old = Refusal(1000.0, 1000.0 + 3 * TRY_S, "no")
+    old = HostRefusal(1000.0, 1000.0 + 3 * TRY_S, "no")
     assert not old.is_to_be_tried(old.last_at + 3 * TRY_S - 1)
     assert old.is_to_be_tried(old.last_at + 3 * TRY_S)
     assert new.is_to_be_tried(0.0), "the clock was set back"

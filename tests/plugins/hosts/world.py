@@ -18,7 +18,7 @@ from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh.client import Node
+from sm.plugins.hosts.ssh.client import SshNode
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -188,7 +188,7 @@ class World:
         root = self.project.root
         end_listener(root)
         for folder in (root.plugins / "hosts").glob("[!.]*"):
-            end_link(Node(root, folder.name, SshHost(address="nobody")))
+            end_link(SshNode(root, folder.name, SshHost(address="nobody")))
         for machine in self.machines.values():
             machine.end()
         self.stage.end()

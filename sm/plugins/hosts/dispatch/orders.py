@@ -31,7 +31,7 @@ Host = tuple[str, str]
 """Runner, and one of its hosts."""
 
 
-class Order:
+class StartOrder:
     """Session that is to begin on a host; its issue is claimed first, if it has no placement."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Order:
         self.outcome: Future[Placement | None]
 
 
-Begin = Callable[[Project, Order], Placement | None]
+Begin = Callable[[Project, StartOrder], Placement | None]
 """Function that begins a session and returns its new placement; None if it was not claimed."""
 
 
@@ -54,11 +54,11 @@ class Dispatch:
         self._project = project
         self._queues: dict[Host, tuple[ThreadPoolExecutor, Project]] = {}
         self._vain: dict[Host, NoAnswerError | RefusedError] = {}
-        self._orders: list[Order] = []
+        self._orders: list[StartOrder] = []
         self._deadline = Deadline(HOLD_S)
         self.claiming = threading.BoundedSemaphore(CLAIMS_AT_ONCE)
 
-    def order(self, order: Order, begin: Begin) -> None:
+    def order(self, order: StartOrder, begin: Begin) -> None:
         """Order a session; it begins after those of its host that were ordered before."""
         from concurrent.futures import ThreadPoolExecutor  # for few ticks
 
@@ -70,7 +70,7 @@ class Dispatch:
         order.outcome = queue.submit(self._begin, own, order, begin)
         self._orders.append(order)
 
-    def _begin(self, project: Project, order: Order, begin: Begin) -> Placement | None:
+    def _begin(self, project: Project, order: StartOrder, begin: Begin) -> Placement | None:
         why: TemporaryError | RefusedError | None = self._vain.get(order.host)
         if why is None and self._deadline.is_over:
             why = TemporaryError("it is begun at the next tick: this one has begun others so long")
@@ -92,13 +92,13 @@ class Dispatch:
         """Whether the host has been asked in vain."""
         return (runner, host) in self._vain
 
-    def take_done(self) -> Iterator[Order]:
+    def take_done(self) -> Iterator[StartOrder]:
         """Yield the orders that have an outcome by now."""
         for one in [order for order in self._orders if order.outcome.done()]:
             self._orders.remove(one)
             yield one
 
-    def take_all(self) -> Iterator[Order]:
+    def take_all(self) -> Iterator[StartOrder]:
         """Yield all orders, each when it has an outcome."""
         from concurrent.futures import FIRST_COMPLETED, wait
 

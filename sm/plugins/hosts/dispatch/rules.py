@@ -18,7 +18,7 @@ class Holder(StrEnum):
     NOBODY = "nobody's"
 
 
-class Deed(StrEnum):
+class PlacementDeed(StrEnum):
     """Deed of a tick for a placement."""
 
     LEAVE = "leave it as it is"
@@ -44,7 +44,7 @@ REFUSALS = (Standing.REFUSED, Standing.UNFIT)
 """Standings of a session that its host does not begin."""
 
 
-class Case(Struct, frozen=True):
+class PlacementCase(Struct, frozen=True):
     """Case of a placement. `standing` None: its runner says nothing of it.
 
     `is_placed`: its runner has taken it. `is_workable`: the issue is open, and not blocked.
@@ -59,49 +59,51 @@ class Case(Struct, frozen=True):
     tried_for_s: float = 0.0
 
 
-def judge(case: Case) -> Deed:
+def judge(case: PlacementCase) -> PlacementDeed:
     """Return what is to be done now."""
     match case.holder:
         case Holder.OTHERS:
-            return Deed.FORGET if case.standing in GONE else Deed.DROP
+            return PlacementDeed.FORGET if case.standing in GONE else PlacementDeed.DROP
         case Holder.LATER:
-            return Deed.ADOPT
+            return PlacementDeed.ADOPT
         case Holder.NOBODY:
             return _judge_given_up(case)
     if not case.is_placed:
         return _judge_unplaced(case)
     match case.standing:
         case Standing.LOST | Standing.OVER:
-            return _begin(case, Deed.MOVE)
+            return _begin(case, PlacementDeed.MOVE)
         case Standing.WAITING if not case.is_workable:
-            return Deed.WITHDRAW
-    return Deed.LEAVE
+            return PlacementDeed.WITHDRAW
+    return PlacementDeed.LEAVE
 
 
-def _judge_given_up(case: Case) -> Deed:
+def _judge_given_up(case: PlacementCase) -> PlacementDeed:
     """Judge a session that its running node has given up: it is done, and about to end."""
     if not case.is_placed:
-        return Deed.FORGET
+        return PlacementDeed.FORGET
     if case.standing is Standing.RUNNING:
-        return Deed.LEAVE
-    return Deed.DROP if case.standing is Standing.WAITING else Deed.FORGET
+        return PlacementDeed.LEAVE
+    return PlacementDeed.DROP if case.standing is Standing.WAITING else PlacementDeed.FORGET
 
 
-def _judge_unplaced(case: Case) -> Deed:
+def _judge_unplaced(case: PlacementCase) -> PlacementDeed:
     """Judge one that is not placed: another host gets it, unless the fault is in the issue.
 
     Each host that has it costs an attempt.
     """
     match case.standing:
         case Standing.REFUSED:
-            return _begin(case, Deed.MOVE)
+            return _begin(case, PlacementDeed.MOVE)
         case Standing.UNFIT:
-            return _begin(case, Deed.PLACE)
-    return _begin(case, Deed.PLACE if case.tried_for_s < PLACE_FOR_S else Deed.MOVE)
+            return _begin(case, PlacementDeed.PLACE)
+    return _begin(
+        case, PlacementDeed.PLACE if case.tried_for_s < PLACE_FOR_S else PlacementDeed.MOVE
+    )
 
 
-def _begin(case: Case, deed: Deed) -> Deed:
+def _begin(case: PlacementCase, deed: PlacementDeed) -> PlacementDeed:
     """Return the deed that begins work, unless there is none, or a person is against it."""
     if not case.is_workable:
-        return Deed.WITHDRAW if deed is Deed.PLACE else Deed.LET_GO
-    return Deed.LEAVE if case.is_paused else deed
+        return PlacementDeed.WITHDRAW if deed is PlacementDeed.PLACE else PlacementDeed.LET_GO
+    return PlacementDeed.LEAVE if case.is_paused else deed

@@ -21,8 +21,8 @@ from sm.issues.runners import Placement, RefusedError, Runner, Seen, Standing
 from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
-from sm.plugins.hosts.dispatch.orders import Order
-from sm.plugins.hosts.dispatch.rules import AGAIN_S, Case, Deed, Holder, judge
+from sm.plugins.hosts.dispatch.orders import StartOrder
+from sm.plugins.hosts.dispatch.rules import AGAIN_S, Holder, PlacementCase, PlacementDeed, judge
 from sm.plugins.hosts.dispatch.shares import bring
 from sm.plugins.hosts.dispatch.survey import Survey
 from sm.plugins.hosts.messages import outbox
@@ -56,7 +56,7 @@ class Round:
         for placement in list(away.placed):
             known = away.standings.get(placement.session) or away.find_refusal(placement)
             deed = judge(_describe(away, placement, known, is_paused))
-            if deed is Deed.LEAVE:
+            if deed is PlacementDeed.LEAVE:
                 continue
             if dry_run:
                 here = f"{spell(placement.issue)}, attempt {placement.attempt} on {placement.host}"
@@ -89,7 +89,7 @@ class Round:
             return
         there = away.list_there(runner, host)
 
-        def take_up(project: Project, order: Order) -> Placement | None:
+        def take_up(project: Project, order: StartOrder) -> Placement | None:
             claimed = _claim(away, project, order)
             if (
                 claimed is None or claimed.host != host
@@ -97,12 +97,12 @@ class Round:
                 return claimed
             return _begin(away, project, claimed, there)
 
-        away.dispatch.order(Order((runner, host), issue=issue), take_up)
+        away.dispatch.order(StartOrder((runner, host), issue=issue), take_up)
         for one in away.dispatch.take_done():
             yield from _settle(away, one)
 
 
-def _settle(away: Survey, order: Order) -> Iterator[str]:
+def _settle(away: Survey, order: StartOrder) -> Iterator[str]:
     """Record what has become of a session that was to begin."""
     if order.placement is None:
         yield from _tell_unclaimed(away, order)
@@ -131,7 +131,7 @@ def _settle(away: Survey, order: Order) -> Iterator[str]:
     yield from _attempt(away, order.placement, put_on_record)
 
 
-def _tell_unclaimed(away: Survey, order: Order) -> Iterator[str]:
+def _tell_unclaimed(away: Survey, order: StartOrder) -> Iterator[str]:
     """Say why an issue was not claimed, unless it was not due, or there was no time for it."""
     issue = order.issue
     assert issue is not None  # else it has a placement
@@ -219,10 +219,10 @@ def _keep_seen(away: Survey) -> None:
 
 def _describe(
     away: Survey, placement: Placement, known: Seen | None, is_paused: Callable[[str], bool]
-) -> Case:
+) -> PlacementCase:
     issue = away.seen.issue(placement.issue)
     settings = away.project.settings
-    return Case(
+    return PlacementCase(
         holder=_find_holder(away, placement),
         standing=known.standing if known else None,
         is_placed=bool(placement.handle),
@@ -287,7 +287,7 @@ def _choose_runner(away: Survey, issue: Issue | None) -> str:
 # Actions
 
 
-def _claim(away: Survey, project: Project, order: Order) -> Placement | None:
+def _claim(away: Survey, project: Project, order: StartOrder) -> Placement | None:
     """Claim an issue if it still is to be worked on, and record that; None if it is not.
 
     Raises:
@@ -317,10 +317,10 @@ def _place(away: Survey, placement: Placement) -> Iterator[str]:
     """Order its start, beside all else; `finish` waits for that."""
     there = away.list_there(placement.runner, placement.host)
 
-    def begin(project: Project, order: Order) -> Placement:
+    def begin(project: Project, order: StartOrder) -> Placement:
         return _begin(away, project, placement, there)
 
-    away.dispatch.order(Order((placement.runner, placement.host), placement=placement), begin)
+    away.dispatch.order(StartOrder((placement.runner, placement.host), placement=placement), begin)
     yield from ()
 
 
@@ -391,12 +391,12 @@ def _forget(away: Survey, placement: Placement) -> Iterator[str]:
     yield f"{spell(placement.issue)} has ended on {placement.host}"
 
 
-DEEDS: dict[Deed, Callable[[Survey, Placement], Iterator[str]]] = {
-    Deed.PLACE: _place_again,
-    Deed.MOVE: _move,
-    Deed.ADOPT: _adopt,
-    Deed.LET_GO: _let_go,
-    Deed.WITHDRAW: _withdraw,
-    Deed.DROP: _drop,
-    Deed.FORGET: _forget,
+DEEDS: dict[PlacementDeed, Callable[[Survey, Placement], Iterator[str]]] = {
+    PlacementDeed.PLACE: _place_again,
+    PlacementDeed.MOVE: _move,
+    PlacementDeed.ADOPT: _adopt,
+    PlacementDeed.LET_GO: _let_go,
+    PlacementDeed.WITHDRAW: _withdraw,
+    PlacementDeed.DROP: _drop,
+    PlacementDeed.FORGET: _forget,
 }

@@ -27,7 +27,7 @@ OVER, NOT_YET = 0, (4, 124)
 """Exit codes of `sm wait`: the turn is over; not yet, or nobody answers. Any other: it is gone."""
 
 
-class Awaited(Struct, frozen=True):
+class AwaitedTurn(Struct, frozen=True):
     """Wait of a session: `waiter` is told when the turn ends in which `session` gets `ident`."""
 
     ident: str
@@ -35,7 +35,7 @@ class Awaited(Struct, frozen=True):
     waiter: str
 
 
-def add(directory: ProjectDir, awaited: Awaited) -> None:
+def add(directory: ProjectDir, awaited: AwaitedTurn) -> None:
     """Record a wait; to be called before the message goes out, so that no end is missed.
 
     Raises:
@@ -51,19 +51,19 @@ def remove(directory: ProjectDir, ident: str) -> None:
     discard(directory.awaited_turns / f"{ident}{SUFFIX}")
 
 
-def list_all(directory: ProjectDir, session: str = "") -> list[Awaited]:
+def list_all(directory: ProjectDir, session: str = "") -> list[AwaitedTurn]:
     """Return all waits, or those for one session."""
-    found = read_each(directory.awaited_turns, Awaited, SUFFIX)
+    found = read_each(directory.awaited_turns, AwaitedTurn, SUFFIX)
     return [one for _, one in found if session in ("", one.session)]
 
 
-def spell_question(awaited: Awaited) -> tuple[str, ...]:
+def spell_question(awaited: AwaitedTurn) -> tuple[str, ...]:
     """Return the arguments of the node's `sm` that ask whether that turn is over."""
     return ("wait", awaited.session, "--message", awaited.ident, "--timeout", "0")
 
 
 def settle(
-    root: Root, directory: ProjectDir, name: str, awaited: Awaited, code: int, said: str
+    root: Root, directory: ProjectDir, name: str, awaited: AwaitedTurn, code: int, said: str
 ) -> None:
     """Tell the waiter, once, what the node has answered, if that is an end.
 

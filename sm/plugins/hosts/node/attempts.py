@@ -1,6 +1,8 @@
-"""Begins a session on this node for another installation, and remembers that it did.
+"""Attempts of other installations on this node: they are begun, remembered, and kept alive.
 
-What is remembered tells a session that has ended from one that was lost with the node's state.
+The record tells a session that has ended from one that was lost with the node's state. No
+`dev-poll` runs here: whoever has placed sessions calls often, and then they are looked after. In a
+job of a cluster the job itself does that: what a step of it has begun may end with that step.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def keep_alive(project: Project) -> None:
 
 @contextlib.contextmanager
 def keeping_alive(project: Project) -> Iterator[Callable[[], None]]:
-    """Be the one who does it; yields what is to be called often. Nobody else does it meanwhile."""
+    """Be the only one who does that; yield a function that is to be called often."""
     with lock.try_hold(_locate_mark(project, "keeper")):
         yield lambda: _look_after(project)
 

@@ -1,4 +1,4 @@
-"""What a node knows of a project, for who is about to have sessions run there."""
+"""Facts of a node about a project, for who is about to have sessions run there."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sm.adapters.git import Git
 from sm.base.errors import SmError
 from sm.issues.look.brought import describe_basis
 from sm.issues.look.polled import read_polled, read_silence
-from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
-from sm.plugins.hosts.rules import Rules, read_rules
+from sm.plugins.hosts.node.model import STATUS, AgentTrouble, list_troubles
+from sm.plugins.hosts.rules import MergeTerms, read_rules
 from sm.sessions.project import Project
 
 PROGRAM = Path(__file__).resolve().parents[4]
 """The folder that has `sm`: the clone, or where packages are."""
 
 
-class Facts(Struct, frozen=True, kw_only=True):
-    """What it knows: `primary`, the commit of the remote's primary branch, or why it is unreadable.
+class NodeFacts(Struct, frozen=True, kw_only=True):
+    """Facts about a project: `primary`, the commit of the remote's primary branch, or `unreadable`.
 
     `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
     the settings on which a look at it depends. `troubles` is what keeps its agents from working
@@ -36,21 +36,21 @@ class Facts(Struct, frozen=True, kw_only=True):
     account: str = ""
     basis: str = ""
     agent: str = ""
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[AgentTrouble, ...] = ()
     is_tried: bool = False
-    rules: Rules | None = None
+    rules: MergeTerms | None = None
     commit: str = ""
     polls: bool = False
 
 
-def gather(project: Project) -> Facts:
+def gather(project: Project) -> NodeFacts:
     """Return them; the remote, the model's API and the agent's client are asked."""
     primary, unreadable = "", ""
     try:
         primary = read_primary(project)
     except SmError as error:
         unreadable = error.message
-    return Facts(
+    return NodeFacts(
         primary=primary,
         unreadable=unreadable,
         forge=name_forge(project),

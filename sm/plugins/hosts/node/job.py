@@ -28,18 +28,18 @@ from sm.sessions.session import IssueSession
 from sm.store import lock
 
 BEGIN_S, AGAIN_S = 300.0, 5.0
-"""So long, and so often, a session is tried to begin while something is in the way."""
+"""Longest time and interval of attempts to begin a session while something is in the way."""
 LOOK_S = 0.5
 PUSH_S = 60.0
-"""What of the notice is kept for the push of the work."""
+"""Part of the notice that is kept for the push of the work, in seconds."""
 END_S = 10.0
 OVER = "over"
 SOON = signal.SIGUSR1
 NOW = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Order(Struct, frozen=True):
-    """What is to run: an attempt at an issue, by its claim, and by which `rules` it is merged.
+class JobOrder(Struct, frozen=True):
+    """Attempt at an issue that is to run, by its claim, and the `rules` by which it is merged.
 
     `notice_s`: so long before the job is ended it is told.
     """
@@ -51,11 +51,11 @@ class Order(Struct, frozen=True):
     rules: str = ""
 
 
-class Told:
-    """What the job was told by signals: to end soon, or now."""
+class EndNotice:
+    """Notice that the job gets by signals: to end soon, or now."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Begin without a signal."""
         self.soon = self.now = False
 
     def hear(self, number: int, _: object) -> None:
@@ -70,9 +70,9 @@ class Told:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Told]:
+def listening() -> Iterator[EndNotice]:
     """Have signals say when to end."""
-    told = Told()
+    told = EndNotice()
     before = {number: signal.signal(number, told.hear) for number in (SOON, *NOW)}
     try:
         yield told
@@ -81,7 +81,7 @@ def listening() -> Iterator[Told]:
             signal.signal(number, handler)
 
 
-def run(project: Project, order: Order, told: Told) -> str:
+def run(project: Project, order: JobOrder, told: EndNotice) -> str:
     """Have the session run to its end, or to that of the job; return what became of it.
 
     Raises:
@@ -103,7 +103,7 @@ def run(project: Project, order: Order, told: Told) -> str:
         return OVER
 
 
-def _begin(project: Project, order: Order, told: Told) -> str:
+def _begin(project: Project, order: JobOrder, told: EndNotice) -> str:
     """Return the session's name; '' if the job is to end before that."""
     deadline = Deadline(BEGIN_S)
     while not told.to_end:
@@ -125,7 +125,7 @@ def _find(project: Project, name: str, attempt: int) -> IssueSession | None:
     return None
 
 
-def _hand_over(session: IssueSession, order: Order, told: Told) -> str:
+def _hand_over(session: IssueSession, order: JobOrder, told: EndNotice) -> str:
     """Push the work, with the agent's document if there is time for one, and end the session."""
     if told.soon:
         patience_s = max(order.notice_s / 2, order.notice_s - PUSH_S)

@@ -42,7 +42,7 @@ USE_PROXY = "give its agents HTTPS_PROXY, in `agent.env` there or by `agent.pass
 CONNECT_S, STATUS_S = 5.0, 20.0
 
 
-class Trouble(Struct, frozen=True):
+class AgentTrouble(Struct, frozen=True):
     """What keeps an agent from working, and what to do about it; uncertain ones may not."""
 
     what: str
@@ -50,7 +50,7 @@ class Trouble(Struct, frozen=True):
     is_certain: bool = True
 
 
-def list_troubles(project: Project) -> list[Trouble]:
+def list_troubles(project: Project) -> list[AgentTrouble]:
     """Return what keeps the project's agents from working here; it takes some seconds at most."""
     agent, settings = project.profile.name, project.settings.agent
     env = select_environment(settings)
@@ -82,7 +82,7 @@ def _read_settings(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
-def try_api(url: str, env: Mapping[str, str]) -> Trouble | None:
+def try_api(url: str, env: Mapping[str, str]) -> AgentTrouble | None:
     """Connect to the API, by a proxy if the environment has one; None if that can be done."""
     try:
         where = urlsplit(url)
@@ -90,13 +90,13 @@ def try_api(url: str, env: Mapping[str, str]) -> Trouble | None:
     except ValueError:
         host, port = "", 0
     if not host or where.scheme not in ("http", "https"):
-        return Trouble(f"'{one_line(url, 100)}' is no address of an API", "correct it there")
+        return AgentTrouble(f"'{one_line(url, 100)}' is no address of an API", "correct it there")
     proxy = find_proxy(where, env)
     by = f" by the proxy {proxy.hostname}:{proxy.port}" if proxy else ""
     try:
         _connect(where.scheme, host, port, proxy, env)
     except ssl.SSLCertVerificationError as error:
-        return Trouble(
+        return AgentTrouble(
             f"{host}{by}: its certificate is not trusted: {error.verify_message}",
             "let that machine trust whoever is in between: install its CA, and name the file in "
             "NODE_EXTRA_CA_CERTS",
@@ -104,13 +104,13 @@ def try_api(url: str, env: Mapping[str, str]) -> Trouble | None:
         )
     except socket.gaierror as error:
         name = proxy.hostname if proxy else host
-        return Trouble(
+        return AgentTrouble(
             f"no address is known for '{name}': {error.strerror}",
             f"have names resolved on that machine (/etc/resolv.conf), or {USE_PROXY}",
         )
     except (OSError, http.client.HTTPException) as error:
         why = one_line(str(getattr(error, "strerror", None) or error), 200)
-        return Trouble(f"{host}:{port}{by}: {why}", _advise(proxy))
+        return AgentTrouble(f"{host}:{port}{by}: {why}", _advise(proxy))
     return None
 
 
@@ -156,7 +156,7 @@ def _connect(
         made.close()
 
 
-def try_login(agent: str, program: str, env: Mapping[str, str]) -> Trouble | None:
+def try_login(agent: str, program: str, env: Mapping[str, str]) -> AgentTrouble | None:
     """Ask the agent's client whether it is logged in; None if it is, or does not know."""
     if agent not in STATUS:
         return None
@@ -167,5 +167,5 @@ def try_login(agent: str, program: str, env: Mapping[str, str]) -> Trouble | Non
     if said.code and any(text in said.stdout + said.stderr for text in NOT_LOGGED_IN):
         what = f"'{program}' is not logged in there"
         # Codex may be configured for a provider that wants no login of its own.
-        return Trouble(what, LOGIN[agent], is_certain=agent != "codex")
+        return AgentTrouble(what, LOGIN[agent], is_certain=agent != "codex")
     return None

@@ -1,4 +1,4 @@
-"""What a node says of the sessions that others have placed on it."""
+"""Report of a node on the sessions that others have placed there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sm.base.errors import SmError, UsageError
 from sm.channels import people
 from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.attempts import find_attempt, has_begun
-from sm.plugins.hosts.rules import Rules, read_rules
+from sm.plugins.hosts.rules import MergeTerms, read_rules
 from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, fold
 from sm.sessions.project import Project
@@ -25,7 +25,7 @@ from sm.views.session_row import SessionRow, tell_status
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
-    """How sessions stand. `now` is the node's clock, in seconds since 1970.
+    """Report on sessions. `now` is the node's clock, in seconds since 1970.
 
     `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
@@ -39,7 +39,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     rows: dict[str, dict[str, Any]] = {}
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
-    rules: Rules | None = None
+    rules: MergeTerms | None = None
     strays: int = 0
 
 
@@ -77,7 +77,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
 
 
 def _describe(row: SessionRow, session: AnySession, now: float) -> dict[str, Any]:
-    """The row with what is only here: the other machine shows it as if it were its own."""
+    """Return the row with what is only here: the other machine shows it as if it were its own."""
     row = add_fields(look_near(row, session), session, ("document", "paused"))
     # As long as a session is asked before people, these are told nothing anywhere.
     asked = _find_last_asked(session.dir) if row.need else None

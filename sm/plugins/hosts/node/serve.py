@@ -25,14 +25,14 @@ from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.wire import Answer, Hello, Request
+from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
 
 STDIN, STDOUT, STDERR = range(3)
 AT_ONCE = 9
 """Commands that run side by side; what else is asked for waits. One of them may hear wishes."""
 CHUNK = 1 << 16
 DRAIN_S = 0.5
-"""How long the outputs of a command are read that has ended, while something has them open."""
+"""Time for which outputs of an ended command are read while something has them open, in seconds."""
 LONGEST_S = 600.0
 LOOK_S = 5.0
 FAILED, OVERDUE = 1, 124
@@ -44,7 +44,7 @@ PRELOADED = (
     "sm.plugins.hosts.node.shares",
     "sm.plugins.hosts.verb",
 )
-"""What is asked for most, beside what a pass needs."""
+"""Modules of the commands that are asked for most, beside those of a pass."""
 
 Run = Callable[[list[str]], int]
 """Runs a command line of `sm`, and returns its exit code."""
@@ -54,11 +54,11 @@ OpenEar = Callable[[], Ear | None]
 """Opens what hears wishes for a newer look at the forge, for as long as the channel is open."""
 
 
-class Call:
+class RunningCommand:
     """A command that runs for a request."""
 
-    def __init__(self, request: Request, child: int, outputs: tuple[int, int]) -> None:
-        """It has just begun."""
+    def __init__(self, request: NodeRequest, child: int, outputs: tuple[int, int]) -> None:
+        """Begin with no output."""
         self.request, self.child = request, child
         self.outputs: dict[int, bytearray] = {output: bytearray() for output in outputs}
         self.order = outputs
@@ -98,14 +98,14 @@ class Call:
             self.code = OVERDUE
         return self.code is not None and (not self.open or now > self.until)
 
-    def answer(self) -> Answer:
+    def answer(self) -> NodeAnswer:
         """Return what became of it."""
         for output in tuple(self.open):
             self.close(output)
         said, warned = (
             bytes(self.outputs[output]).decode("utf-8", "replace") for output in self.order
         )
-        return Answer(
+        return NodeAnswer(
             id=self.request.id, code=self.code or 0, stdout=said, stderr=warned, cut=self.cut
         )
 
@@ -128,8 +128,8 @@ class Server:
         self.answers = os.dup(STDOUT)
         os.dup2(STDERR, STDOUT)
         self.ended = hear_of_children()
-        self.waiting: list[Request] = []
-        self.calls: dict[int, Call] = {}
+        self.waiting: list[NodeRequest] = []
+        self.calls: dict[int, RunningCommand] = {}
         self.lines = Lines(wire.LINE_LIMIT)
         self.is_open = True
         self.stamps: dict[str, loaded.Stamp | None] = {}
@@ -141,7 +141,7 @@ class Server:
             import_module(name)
         loaded.freeze()
         self.stamps = loaded.stamp_loaded()
-        hello = Hello(self.version, wire.PROTOCOL, time.time(), self.ident)
+        hello = Greeting(self.version, wire.PROTOCOL, time.time(), self.ident)
         self._send(wire.MARK + encode_line(hello))
         try:
             while self.is_open or self.calls:
@@ -206,7 +206,7 @@ class Server:
         self.lines.add(part)
         try:
             while line := self.lines.take():
-                self.waiting.append(decode_line(line, Request))
+                self.waiting.append(decode_line(line, NodeRequest))
         except WireError:
             part = b""
         if not part:
@@ -227,9 +227,9 @@ class Server:
         except OSError:
             self.is_open = False  # nobody is there any more
 
-    def _begin(self, request: Request) -> None:
+    def _begin(self, request: NodeRequest) -> None:
         if not request.argv:
-            self._send(encode_line(Answer(id=request.id, now=time.time())))
+            self._send(encode_line(NodeAnswer(id=request.id, now=time.time())))
             return
         if len(request.stdin) > wire.INPUT_LIMIT:
             self._refuse(request, "more to read than a command gets")
@@ -247,12 +247,12 @@ class Server:
             self._be(request, tells, warns)
         os.close(tells)
         os.close(warns)
-        self.calls[child] = Call(request, child, (said, warned))
+        self.calls[child] = RunningCommand(request, child, (said, warned))
 
-    def _refuse(self, request: Request, why: str) -> None:
-        self._send(encode_line(Answer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
+    def _refuse(self, request: NodeRequest, why: str) -> None:
+        self._send(encode_line(NodeAnswer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
 
-    def _be(self, request: Request, tells: int, warns: int) -> NoReturn:
+    def _be(self, request: NodeRequest, tells: int, warns: int) -> NoReturn:
         """Be the command; nothing of the server is unwound, whatever goes wrong."""
         code = FAILED
         try:

@@ -15,7 +15,7 @@ from sm.sessions.project import Project
 from sm.store.paths import Root
 
 HEAR_S = 25.0
-"""So long it is waited for a wish; then whoever hears them asks again."""
+"""Time that a wish is waited for, in seconds; then whoever hears them asks again."""
 
 
 def read_share(text: str, age_s: float | None = None) -> Share:

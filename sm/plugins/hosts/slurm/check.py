@@ -1,4 +1,4 @@
-"""Looks at a cluster for a project: what is missing there, and what to do about it."""
+"""Check of a cluster for a project: what is missing there, and what to do about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sm.setup.finding import Check, Finding, fail, ok, warn
 NAME = "slurm"
 COMMANDS = ("sbatch", "squeue", "scancel", "srun", "scontrol", "sinfo")
 WAIT_S, CHECK_S = 30, 240.0
-"""A node is waited for so long, and looked at for so long at most."""
+"""Time that a node is waited for, and that a look at it may take, in seconds."""
 KEPT_S = 60
 """An end that Slurm has forgotten before the next look would count as a loss."""
 NO_ACCOUNTS = "accounting_storage/none"

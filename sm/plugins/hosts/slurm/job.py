@@ -1,4 +1,9 @@
-"""What is done within a job of Slurm: it runs its session, and says what became of it."""
+"""Job of Slurm from within: it clears old state, runs its session, and says what became of it.
+
+Each session has a state root of its own on the node's disk, and one job of it at a time. Once the
+session has ended, with its work pushed or kept in the clone, only its journal and its logs are left
+there.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from pathlib import Path
 from sm.adapters.process import run
 from sm.base.errors import SmError
 from sm.plugins.hosts.node import job
-from sm.plugins.hosts.node.job import Order
+from sm.plugins.hosts.node.job import JobOrder
 from sm.plugins.hosts.slurm.queue import write_note
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -24,7 +29,7 @@ JOB, RESTARTS = "SLURM_JOB_ID", "SLURM_RESTART_COUNT"
 """sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; the second is there once a job was begun again."""
 
 
-def run_job(project: Project, order: Order, keep_s: float) -> str:
+def run_job(project: Project, order: JobOrder, keep_s: float) -> str:
     """Run the session to its end; return what became of it, which the job's comment has then, too.
 
     A job that Slurm has begun again begins nothing: what it ran before may run on somewhere. What
@@ -49,7 +54,7 @@ def run_job(project: Project, order: Order, keep_s: float) -> str:
         return said
 
 
-def _tell(order: Order, words: str) -> None:
+def _tell(order: JobOrder, words: str) -> None:
     number = os.environ.get(JOB, "")
     if number.isdecimal():
         note = f"comment={write_note(order.attempt, words)}"

@@ -1,4 +1,4 @@
-"""Has the jobs of a project asked how their sessions stand, by a process that does it aside.
+"""Process that asks the jobs of a project how their sessions stand.
 
 An answer takes a step of the job and a start of `sm` there, which is more than one waits for who
 wants to see a table. A job on a node that is cut off gives none, and Slurm calls it running for
@@ -21,12 +21,12 @@ from sm.issues.runners import Placement, Runner, Standing
 from sm.plugins.hosts.messages.outbox import hand_on, has_kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.slurm import reports, step
-from sm.plugins.hosts.slurm.reports import Lack, Said
+from sm.plugins.hosts.slurm.reports import JobReport, Lack
 from sm.sessions.project import Project
 from sm.store import lock
 
 YOUNG_S = 5.0
-"""What was said so lately is not asked again: each question is work for all of the cluster."""
+"""Age of a report that is not asked for again: each question is work for all of the cluster."""
 ASK_S = 20.0
 AT_ONCE = 8
 LOOK_S = 0.02
@@ -78,8 +78,8 @@ def look(project: Project, runner: Runner) -> None:
 
 
 def _ask_all(
-    project: Project, placements: Sequence[Placement], before: Mapping[str, Said]
-) -> dict[str, Said]:
+    project: Project, placements: Sequence[Placement], before: Mapping[str, JobReport]
+) -> dict[str, JobReport]:
     """Return what those say that answer in time, and have said this before."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -92,7 +92,7 @@ def _ask_all(
         }
 
 
-def _ask_one(project: Project, placement: Placement, before: Said | None) -> Said | None:
+def _ask_one(project: Project, placement: Placement, before: JobReport | None) -> JobReport | None:
     asked = json.dumps([[placement.session, placement.attempt]])
     words = ("host", "report", placement.project)
     try:
@@ -102,8 +102,8 @@ def _ask_one(project: Project, placement: Placement, before: Said | None) -> Sai
         return None
     row = report.rows.get(placement.session)
     if row is not None:
-        return Said(placement.attempt, time.time(), row)
+        return JobReport(placement.attempt, time.time(), row)
     is_over = placement.session in report.ended
     had_row = before is not None and before.lacks is not Lack.TO_BEGIN
     lacks = Lack.ENDED if is_over else Lack.GONE if had_row else Lack.TO_BEGIN
-    return Said(placement.attempt, time.time(), lacks=lacks)
+    return JobReport(placement.attempt, time.time(), lacks=lacks)

@@ -18,7 +18,7 @@ from sm.plugins.hosts.slurm.settings import Slurm
 from sm.store.paths import Root
 
 ASK_S, SUBMIT_S = 10.0, 20.0
-"""A command of Slurm tries again by itself while the controller is away; so long it may."""
+"""Time that a command of Slurm may take, which tries again while the controller is away."""
 FIELDS = ("%i", "%j", "%T", "%r", "%N", "%k")
 """squeue(1): job, name, state, reason, nodes, comment; the last one may have any text."""
 SEPARATOR = "|"
@@ -27,7 +27,7 @@ SIGNAL = "B:USR1"
 """sbatch(1), `--signal`: only the script gets it, and not what it has started."""
 
 
-class Job(Struct, frozen=True):
+class SlurmJob(Struct, frozen=True):
     """A job of ours. `attempt` 0: its comment does not say. `words`: what its session has said."""
 
     id: str
@@ -76,7 +76,7 @@ def write_note(attempt: int, words: str = "") -> str:
     return f"attempt={attempt} {one_line(words, 200)}".strip()
 
 
-def read_jobs(lines: Iterable[str]) -> Iterator[Job]:
+def read_jobs(lines: Iterable[str]) -> Iterator[SlurmJob]:
     """Read what squeue has listed in the format `FIELDS`; another line is none of ours."""
     for line in lines:
         parts = line.split(SEPARATOR, len(FIELDS) - 1)
@@ -85,7 +85,7 @@ def read_jobs(lines: Iterable[str]) -> Iterator[Job]:
             found = NOTE.fullmatch(note)
             attempt = read_number(found[1]) if found else 0
             words = one_line(found[2] or "") if found else ""
-            yield Job(number, name, state, reason, node, attempt or 0, words)
+            yield SlurmJob(number, name, state, reason, node, attempt or 0, words)
 
 
 class QueueError(TemporaryError):
@@ -107,7 +107,7 @@ def submit(options: list[str], script: str) -> str:
     return number
 
 
-def list_jobs() -> list[Job]:
+def list_jobs() -> list[SlurmJob]:
     """Return all jobs of this user that Slurm knows, also those that ended a while ago.
 
     Raises:
@@ -144,7 +144,7 @@ AWAY = (
     "backup controller in standby mode",
     "munge encode failed",
 )
-"""What the commands say while the controller, or munge beside them, does not answer.
+"""Errors of the commands while the controller, or munge beside them, does not answer.
 
 src/common/slurm_errno.c of 22.05.8, lines 72, 100 to 106, 172, 504 and 506; "connection timed out"
 is of 26.05. src/plugins/auth/munge/auth_munge.c, line 228.
@@ -156,7 +156,7 @@ FULL = (
     "unable to create job record, try again",
     "required partition not available",
 )
-"""What sbatch says if no more jobs are taken now; all else is refused for good.
+"""Errors of sbatch if no more jobs are taken now; all else is refused for good.
 
 The first is a limit of an account or a QOS (slurm_errno.c, line 229). With MaxJobCount jobs the
 controller says EAGAIN (src/slurmctld/job_mgr.c, line 5376), and sbatch tries again by itself, for

@@ -1,4 +1,4 @@
-"""What sessions in jobs have said of themselves last: a row each, in one file for a project."""
+"""Last reports of sessions in jobs: a row each, in one file for a project."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from sm.store.files import read_json, write_json
 
 FOLDER = "slurm"
 VARIABLES = ("SLURM_CONF",)
-"""What the client programs of Slurm need (slurm.conf(5))."""
+"""Variables that the client programs of Slurm need (slurm.conf(5))."""
 LIMIT = 16 << 20
 """Bytes of all rows of a project; each has about 2,000."""
 
 
 class Lack(StrEnum):
-    """What a job says that answers, and has no row of its session."""
+    """State of a job that answers, and has no row of its session."""
 
     TO_BEGIN = "to begin"
     GONE = "gone"
-    """It had one before."""
+    """Without a row that it had before."""
     ENDED = "ended"
 
 
-class Said(Struct, frozen=True):
-    """What an attempt's job has said, and when by our own clock (seconds since 1970).
+class JobReport(Struct, frozen=True):
+    """Report of an attempt's job, and when it came by our own clock (seconds since 1970).
 
     Its `row`, or what it `lacks`.
     """
@@ -45,16 +45,16 @@ class Said(Struct, frozen=True):
     lacks: Lack | None = None
 
 
-def read(project: Project, placements: Iterable[Placement]) -> dict[str, Said]:
+def read(project: Project, placements: Iterable[Placement]) -> dict[str, JobReport]:
     """Return what these attempts have said, by the session's name; it may be damaged, and gone."""
-    said: dict[str, Said] = {}
+    said: dict[str, JobReport] = {}
     with contextlib.suppress(SmError):
-        said = read_json(_locate(project), dict[str, Said], limit=LIMIT) or {}
+        said = read_json(_locate(project), dict[str, JobReport], limit=LIMIT) or {}
     attempts = {one.session: one.attempt for one in placements}
     return {name: one for name, one in said.items() if attempts.get(name) == one.attempt}
 
 
-def keep(project: Project, said: Mapping[str, Said]) -> None:
+def keep(project: Project, said: Mapping[str, JobReport]) -> None:
     """Keep what is known now, in the place of what was; on a full disk it is known for now."""
     with contextlib.suppress(SmError):
         write_json(_locate(project), dict(said), limit=LIMIT)

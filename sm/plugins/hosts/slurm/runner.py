@@ -13,20 +13,20 @@ from sm.plugins.hosts import hindrances
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.slurm import poller, queue, reports, shares, standing, step
-from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
-from sm.plugins.hosts.slurm.reports import Lack, Said
+from sm.plugins.hosts.slurm.queue import QueueError, SlurmJob, name_job
+from sm.plugins.hosts.slurm.reports import JobReport, Lack
 from sm.plugins.hosts.slurm.script import write_job
 from sm.sessions.project import Project
 
 HOST = "slurm"
-"""Where a session is before Slurm has chosen a node."""
+"""Host of a session before Slurm has chosen a node."""
 SEVERAL = 2
 CALL_S = 600.0
 SHOW_S = 0.5
 PATIENCE_S = 600.0
-"""So long Slurm may be away until people are told: its controller may be started anew."""
+"""Absence of Slurm until people are told, in seconds: its controller may be started again."""
 AGAIN_S = 5.0
-"""So long nobody waits for Slurm again after it did not answer, as within one tick of dev-poll."""
+"""Pause before Slurm is asked again after it did not answer, as within one tick of dev-poll."""
 
 
 class SlurmRunner:
@@ -72,7 +72,7 @@ class SlurmRunner:
             told = standing.judge(placement, failed, time.time()).words
             raise RefusedError(told, of_host=False)
 
-    def _list_jobs(self) -> list[Job]:
+    def _list_jobs(self) -> list[SlurmJob]:
         """Return all jobs; who was asked in vain just now is not asked again at once."""
         if self._in_vain and time.monotonic() < self._in_vain[0] + AGAIN_S:
             raise self._in_vain[1]
@@ -84,7 +84,7 @@ class SlurmRunner:
         self._in_vain = None
         return jobs
 
-    def _find(self, name: str, placement: Placement) -> Job | None:
+    def _find(self, name: str, placement: Placement) -> SlurmJob | None:
         """Return the job of the attempt; those of earlier ones, which it would wait for, are ended.
 
         One of them may run on where Slurm does not reach it.
@@ -195,7 +195,9 @@ def _runs(seen: Seen | None) -> bool:
     return seen is not None and seen.standing is Standing.RUNNING
 
 
-def _judge(project: Project, jobs: Sequence[Job], placement: Placement, said: Said | None) -> Seen:
+def _judge(
+    project: Project, jobs: Sequence[SlurmJob], placement: Placement, said: JobReport | None
+) -> Seen:
     name = name_job(project.root, placement.session)
     job = standing.find_job(jobs, name, placement.attempt)
     is_gone = said is not None and said.lacks is Lack.GONE
@@ -208,7 +210,7 @@ def _be_silent(placement: Placement, before: Mapping[str, Seen], why: str) -> Se
     return Seen(Standing.SILENT, host, known_at, why)
 
 
-def make_shown(seen: Seen | None, said: Said | None) -> Shown:
+def make_shown(seen: Seen | None, said: JobReport | None) -> Shown:
     """What is shown of a session: its last row, and what Slurm says if that is not that it runs."""
     row, known_at = (said.row or None, said.at) if said else (None, 0.0)
     if seen is None:
@@ -232,7 +234,7 @@ LACKS: dict[Lack | None, str] = {
     Lack.GONE: "another job: that on {host} runs, and knows nothing of its session any more",
     Lack.ENDED: "its job on {host} to end: its session there is over",
 }
-"""What a session waits for whose job runs, and has no row of it."""
+"""Words for what a session waits for whose job runs, and has no row of it."""
 
 
 RUNNER = SlurmRunner()

@@ -1,4 +1,4 @@
-"""What runs on a node: the script of a job, and that of a step in it which calls `sm`."""
+"""Scripts that run on a node: that of a job, and that of a step in it which calls `sm`."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
 
 CARRY_S = 20.0
-"""What a step may take; so much older a look counts there, as its clock is not known here."""
+"""Time that a step may take; a look counts as that much older there, whose clock is unknown."""
 LIMIT = 64 << 20
 """Bytes of what is to be brought to all jobs of a project."""
 
 
 class Carried(Struct, frozen=True):
-    """What a job was brought last: for which attempt, a word for it, and when (by our clock)."""
+    """Share that a job was brought last: for which attempt, its digest, and when (by our clock)."""
 
     attempt: int
     digest: str
@@ -42,13 +42,13 @@ class Carried(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """What is to be brought to each session, by its name."""
+    """Shares that are to be brought, by the names of their sessions."""
 
     shares: dict[str, Share]
 
 
 def bring(project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
-    """Have those brought it to which it is due; nobody waits for that."""
+    """Bring shares to the jobs to which they are due; nobody waits for that."""
     shares = {one.session: structs.replace(make([one.issue]), wait_s=0.0) for one in placements}
     due = list_due(placements, shares, read_carried(project), time.time())
     if not due:
@@ -64,7 +64,7 @@ def list_due(
     carried: Mapping[str, Carried],
     now: float,
 ) -> list[Placement]:
-    """Return those to whom it is new, or who were brought it a while ago."""
+    """Return the placements to which it is new, or was brought a while ago."""
     return [
         one
         for one in placements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm.issues.runners import Placement, Seen, Standing
-from sm.plugins.hosts.slurm.queue import Job
+from sm.plugins.hosts.slurm.queue import SlurmJob
 
 WAITS = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
 WAITS |= {"RESV_DEL_HOLD", "REQUEUE_FED"}
@@ -22,7 +22,7 @@ FORGOTTEN = "Slurm does not know its job any more"
 UNKNOWN = "its job runs, and knows nothing of it any more"
 
 
-def find_job(jobs: Iterable[Job], name: str, attempt: int) -> Job | None:
+def find_job(jobs: Iterable[SlurmJob], name: str, attempt: int) -> SlurmJob | None:
     """Return the job of an attempt; the latest if a person has begun another."""
     fitting = [one for one in jobs if (one.name, one.attempt) == (name, attempt)]
     return max(fitting, key=lambda one: _number(one.id), default=None)
@@ -32,7 +32,9 @@ def _number(job: str) -> int:
     return int(job) if job.isdecimal() else 0
 
 
-def judge(placement: Placement, job: Job | None, known_at: float, *, is_gone: bool = False) -> Seen:
+def judge(
+    placement: Placement, job: SlurmJob | None, known_at: float, *, is_gone: bool = False
+) -> Seen:
     """Say how it stands; `is_gone`: the job answers, and knows nothing of its session any more.
 
     Slurm forgets a job some minutes after its end (slurm.conf(5), MinJobAge), and may lose all. So
@@ -58,13 +60,13 @@ def judge(placement: Placement, job: Job | None, known_at: float, *, is_gone: bo
     return Seen(Standing.LOST, where, known_at, f"{told}: {job.words}" if job.words else told)
 
 
-def list_failed(jobs: Iterable[Job], names: Iterable[str]) -> dict[str, Job]:
+def list_failed(jobs: Iterable[SlurmJob], names: Iterable[str]) -> dict[str, SlurmJob]:
     """Return the last job of each of these names, if it could not begin its session a while ago.
 
     Slurm lists it for some minutes. The session's next job would fail as well, so it is worth to
     wait as long.
     """
-    wanted, last = set(names), dict[str, Job]()
+    wanted, last = set(names), dict[str, SlurmJob]()
     for one in jobs:
         if one.name in wanted and (
             one.name not in last or _number(last[one.name].id) < _number(one.id)

@@ -19,19 +19,19 @@ from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import command, master
-from sm.plugins.hosts.wire import Answer, Hello, Request
+from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
 
 HELLO_S = 15.0
-"""Within which the node's `sm` says that it is there."""
+"""Time within which the node's `sm` says that it is there, in seconds."""
 BEAT_S = 5.0
-"""How often the node is asked whether it is there, while something is expected of it."""
+"""Interval of greetings while something is expected of the node, in seconds."""
 DEAD_S = 12.0
-"""Without an answer, after which the channel is given up."""
+"""Time without an answer after which the channel is given up, in seconds."""
 NOISE_LIMIT = 64
 """Lines that a login shell there may say first."""
 ERRORS_LIMIT = 4096
 CLOSE_S = 2.0
-"""How long the node's end may take to see that we go."""
+"""Time that the node's end may take to see that we go, in seconds."""
 ENDING_LOOKS = 100
 NOT_FOUND, SSH_FAILED = 127, 255
 """Exit codes of a shell, and of ssh itself."""
@@ -41,13 +41,13 @@ class NodeError(SmError):
     """The node does not answer, or not as it should."""
 
 
-class Channel:
+class NodeChannel:
     """An open channel to a node, on which requests are under way."""
 
-    def __init__(self, process: Process, hello: Hello) -> None:
-        """Nothing is under way yet."""
+    def __init__(self, process: Process, hello: Greeting) -> None:
+        """Begin without requests."""
         self.process, self.hello = process, hello
-        self.waiting: dict[int, asyncio.Future[Answer]] = {}
+        self.waiting: dict[int, asyncio.Future[NodeAnswer]] = {}
         self.number = 0
         self.heard_at = time.monotonic()
         self.greeted_at: float | None = None
@@ -61,7 +61,7 @@ class Channel:
         """Whether it has not ended."""
         return self.process.returncode is None and not self.why
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: NodeRequest) -> NodeAnswer:
         """Send a request, and wait for its answer.
 
         Raises:
@@ -70,7 +70,7 @@ class Channel:
         """
         self.number += 1
         number = self.number
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[NodeAnswer] = asyncio.get_running_loop().create_future()
         self.waiting[number] = future
         try:
             assert self.process.stdin is not None
@@ -126,7 +126,7 @@ class Channel:
             if line.startswith(wire.MARK):  # it has become another version
                 self.hello = _check_hello(line)
                 continue
-            answer = decode_line(line, Answer)
+            answer = decode_line(line, NodeAnswer)
             self.heard_at = time.monotonic()
             self.on_heard()
             future = self.waiting.get(answer.id)
@@ -144,7 +144,7 @@ class Channel:
             self.is_to_greet.clear()
             self.greeted_at = time.monotonic()
             try:
-                await asyncio.wait_for(self.ask(Request(id=0)), DEAD_S)
+                await asyncio.wait_for(self.ask(NodeRequest(id=0)), DEAD_S)
                 self.greeted_at = None
             except TimeoutError:
                 self.why = f"it has not answered for {DEAD_S:.0f} s"
@@ -154,7 +154,7 @@ class Channel:
                 return
 
 
-async def open_channel(folder: HostFolder, host: SshHost) -> Channel:
+async def open_channel(folder: HostFolder, host: SshHost) -> NodeChannel:
     """Have `sm host serve` run there, by the shared connection, and hear what it says first.
 
     Raises:
@@ -174,13 +174,13 @@ async def open_channel(folder: HostFolder, host: SshHost) -> Channel:
         start_new_session=True,
     )
     try:
-        return Channel(process, await _greet(process, folder))
+        return NodeChannel(process, await _greet(process, folder))
     except BaseException:  # one that is cancelled, too, leaves no process behind
         await end(process)
         raise
 
 
-async def _greet(process: Process, folder: HostFolder) -> Hello:
+async def _greet(process: Process, folder: HostFolder) -> Greeting:
     """Return what the node says of itself.
 
     Raises:
@@ -197,7 +197,7 @@ async def _greet(process: Process, folder: HostFolder) -> Hello:
         raise NodeError(f"what answers there is no sm: {one_line(str(error))}") from error
 
 
-async def _await_hello(process: Process) -> Hello:
+async def _await_hello(process: Process) -> Greeting:
     """Return what the node says of itself first.
 
     Raises:
@@ -219,14 +219,14 @@ async def _await_hello(process: Process) -> Hello:
     raise NodeError(_explain_end(await process.wait(), said))
 
 
-def _check_hello(line: bytes) -> Hello:
-    hello = decode_line(line.removeprefix(wire.MARK), Hello)
+def _check_hello(line: bytes) -> Greeting:
+    hello = decode_line(line.removeprefix(wire.MARK), Greeting)
     if hello.protocol != wire.PROTOCOL:
         raise NodeError(_tell_versions(hello))
     return hello
 
 
-def _tell_versions(hello: Hello) -> str:
+def _tell_versions(hello: Greeting) -> str:
     """Say that two versions of sm do not understand one another."""
     from sm.base.version import version
 

@@ -1,4 +1,4 @@
-"""Looks at a host: what is missing there, and how to get it."""
+"""Check of a host: what is missing there, and how to get it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sm.base.text import one_line
 from sm.plugins.hosts.findings import PROGRAMS, compare, judge_doctor, judge_project
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
-from sm.plugins.hosts.ssh.client import Node, ask, greet
+from sm.plugins.hosts.ssh.client import SshNode, ask, greet
 from sm.plugins.hosts.ssh.twins import recall_ident
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok
@@ -28,7 +28,7 @@ INSTALL = "install the same version there: docs/HOSTS.md says how; or say where 
 
 
 def examine(
-    node: Node, projects: Collection[Project], others: Collection[Node] = ()
+    node: SshNode, projects: Collection[Project], others: Collection[SshNode] = ()
 ) -> Iterator[Finding]:
     """Yield what is found, each after what it needs; one that breaks all is the last.
 
@@ -57,7 +57,7 @@ def examine(
     yield from judge_doctor(ask(node, ("doctor", "--json"), within_s=DOCTOR_S).stdout)
 
 
-def _find_same(node: Node, ident: str, others: Collection[Node]) -> Iterator[Finding]:
+def _find_same(node: SshNode, ident: str, others: Collection[SshNode]) -> Iterator[Finding]:
     same = [one.name for one in others if ident == recall_ident(one.folder)]
     if ident and same:
         yield fail(
@@ -66,7 +66,7 @@ def _find_same(node: Node, ident: str, others: Collection[Node]) -> Iterator[Fin
         )
 
 
-def _advise_login(node: Node, said: str) -> str:
+def _advise_login(node: SshNode, said: str) -> str:
     if "Host key verification failed" in said:
         return f"log in once by hand, and compare the key: ssh {node.host.address}"
     if "Permission denied" in said:
@@ -74,7 +74,7 @@ def _advise_login(node: Node, said: str) -> str:
     return f"try it by hand: ssh {node.host.address}"
 
 
-def _probe(node: Node) -> tuple[list[str], float]:
+def _probe(node: SshNode) -> tuple[list[str], float]:
     """The programs that are missing there, and how far its clock is ahead of ours, in seconds."""
     argv = command.run_there(node.host, f"exec /bin/sh -c '{PROBE}'")
     began = time.time()
@@ -85,7 +85,7 @@ def _probe(node: Node) -> tuple[list[str], float]:
     return [name for name in PROGRAMS if name in words], off_s
 
 
-def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
+def _examine_project(node: SshNode, project: Project) -> Iterator[Finding]:
     name = project.name
     before = read_primary(project)
     answer = ask(node, ("host", "facts", name), project=name, within_s=FACTS_S)

@@ -17,13 +17,13 @@ from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.wire import Answer, Hello, Request
+from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
 from sm.store.files import read_json
 from sm.store.paths import Root
 
 
 class Patience(Struct, frozen=True):
-    """How long one waits who would rather do without an answer; None: as long as it takes.
+    """Patience of one who would rather do without an answer; None: as long as it takes.
 
     `in_all_s` is for all of it, `silent_s` for a node that does not even say that it is there,
     `opening_s` for a channel to open. The request goes on its way all the same.
@@ -39,45 +39,45 @@ NONE = Patience(silent_s=0.0, opening_s=0.0)
 """For a node that was silent the last time: what it says now is heard by whoever asks next."""
 
 
-class Ask(Struct, frozen=True):
-    """What a command has for the node `name`: the request without its number, and how to reach it.
+class LinkRequest(Struct, frozen=True):
+    """Request of a command to the node `name`, without its number, and how to reach the node.
 
     Whoever asks has just read the configuration, and the link may be older.
     """
 
     name: str
-    request: Request
+    request: NodeRequest
     host: SshHost
     patience: Patience = ENDLESS
 
 
-class Reply(Struct, frozen=True):
+class LinkReply(Struct, frozen=True):
     """The node's answer; or why there is none, and whether the node may have got the request."""
 
-    answer: Answer | None = None
+    answer: NodeAnswer | None = None
     problem: str = ""
     sent: bool = False
-    hello: Hello | None = None
+    hello: Greeting | None = None
 
 
-class Trouble(Struct, frozen=True):
-    """Why a host does not answer, and since when (seconds since 1970)."""
+class HostTrouble(Struct, frozen=True):
+    """Trouble with a host: why it does not answer, and since when (seconds since 1970)."""
 
     since: float
     why: str
 
 
 START_S = 5.0
-"""Within which a link that was started listens."""
+"""Time within which a link that was started listens, in seconds."""
 START_AGAIN_S = 2.0
 LOOK_S = 0.01
 MARGIN_S = 2.0
-"""What the link takes on top of what the node may take."""
+"""Time that the link takes on top of what the node may take, in seconds."""
 OPEN_S = 30.0
-"""What opening a channel may take."""
+"""Time that opening a channel may take, in seconds."""
 
 
-class Node(Struct, frozen=True):
+class SshNode(Struct, frozen=True):
     """A host by its name, as it is configured, and what is kept of it."""
 
     root: Root
@@ -91,45 +91,47 @@ class Node(Struct, frozen=True):
 
 
 def ask(
-    node: Node,
+    node: SshNode,
     argv: Sequence[str],
     *,
     stdin: str = "",
     project: str = "",
     within_s: float = 60.0,
     patience: Patience = ENDLESS,
-) -> Answer:
+) -> NodeAnswer:
     """Have the node's `sm` run, and return its answer. Once it runs it may take `within_s`.
 
     Raises:
         NoAnswerError: there is no answer.
 
     """
-    request = Request(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
-    return _ask(node, Ask(node.name, request, node.host, patience)).answer or Answer(id=0)
+    request = NodeRequest(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
+    return _ask(node, LinkRequest(node.name, request, node.host, patience)).answer or NodeAnswer(
+        id=0
+    )
 
 
-def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
+def greet(node: SshNode, patience_s: float = OPEN_S) -> Greeting:
     """Return what the node says of itself.
 
     Raises:
         NoAnswerError: it says nothing.
 
     """
-    request = Request(id=0, within_s=patience_s)
-    hello = _ask(node, Ask(node.name, request, node.host, Patience(patience_s))).hello
+    request = NodeRequest(id=0, within_s=patience_s)
+    hello = _ask(node, LinkRequest(node.name, request, node.host, Patience(patience_s))).hello
     assert hello is not None  # there is one with each answer
     return hello
 
 
-def read_trouble(folder: HostFolder) -> Trouble | None:
-    """Return why the host does not answer; None as far as it does."""
+def read_trouble(folder: HostFolder) -> HostTrouble | None:
+    """Return the trouble with the host; None as far as it answers."""
     with contextlib.suppress(SmError):
-        return read_json(folder.trouble, Trouble)
+        return read_json(folder.trouble, HostTrouble)
     return None
 
 
-def _ask(node: Node, asked: Ask) -> Reply:
+def _ask(node: SshNode, asked: LinkRequest) -> LinkReply:
     wait_s = asked.patience.in_all_s
     if wait_s is None:
         wait_s = OPEN_S + asked.request.within_s + MARGIN_S
@@ -140,7 +142,7 @@ def _ask(node: Node, asked: Ask) -> Reply:
             connection.settimeout(max(deadline.left_s, LOOK_S))
             connection.sendall(encode_line(asked))
             sent = True
-            reply = decode_line(_read_line(connection, deadline), Reply)
+            reply = decode_line(_read_line(connection, deadline), LinkReply)
     except (OSError, WireError) as error:
         trouble = read_trouble(node.folder)
         late = f"no answer within {wait_s:g} s"
@@ -161,7 +163,7 @@ def _read_line(connection: socket.socket, deadline: Deadline) -> bytes:
     return line
 
 
-def _connect(node: Node, deadline: Deadline) -> socket.socket:
+def _connect(node: SshNode, deadline: Deadline) -> socket.socket:
     """Return a connection to the process of links; one is started if there is none."""
     open_plugin_folder(node.root)
     files = LinkFiles(node.root)

@@ -19,19 +19,19 @@ from sm.base.text import one_line
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
-from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_channel
-from sm.plugins.hosts.ssh.client import Ask, Reply, Trouble
+from sm.plugins.hosts.ssh.channel import CLOSE_S, NodeChannel, NodeError, open_channel
+from sm.plugins.hosts.ssh.client import HostTrouble, LinkReply, LinkRequest
 from sm.plugins.hosts.ssh.twins import note_ident
 from sm.store.files import discard, read_json, write_json
 
 REST_S = 180.0
-"""So long nobody has used a link that is closed; a tick of dev-poll comes more often."""
+"""Idle time after which a link is closed, in seconds; a tick of dev-poll comes more often."""
 OPENING_S = 1.0
 """A channel that takes so long to open is told of, for those who would rather not wait for it."""
 AGAIN_S = (0.5, 8.0)
-"""After a failure nothing is tried for so long, at first and at most."""
+"""Pause after a failure, in seconds: the first one and the longest."""
 LOOK_S = 0.2
-"""How often it is looked whether the host is silent, while somebody would rather not wait."""
+"""Interval of looks whether the host is silent, while somebody would rather not wait."""
 
 T = TypeVar("T")
 
@@ -40,10 +40,10 @@ class Link:
     """The link to one host."""
 
     def __init__(self, folder: HostFolder) -> None:
-        """Nothing is open yet."""
+        """Begin without a channel."""
         self.folder = folder
         self.host: SshHost | None = None
-        self.channel: Channel | None = None
+        self.channel: NodeChannel | None = None
         self.opening = asyncio.Lock()
         self.opening_at: float | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -59,7 +59,7 @@ class Link:
         """Whether nobody has used it for a while."""
         return not self.guests and time.monotonic() >= self.asked_at + REST_S
 
-    async def answer_in_time(self, asked: Ask) -> Reply:
+    async def answer_in_time(self, asked: LinkRequest) -> LinkReply:
         """Answer; or say why not, as soon as the host was silent for longer than is waited for."""
         self.guests += 1
         try:
@@ -68,15 +68,15 @@ class Link:
             self.guests -= 1
             self.asked_at = time.monotonic()
 
-    async def _await_answer(self, asked: Ask) -> Reply:
+    async def _await_answer(self, asked: LinkRequest) -> LinkReply:
         answering = self._begin(self._answer(asked))
         while (left_s := self._find_left_s(asked)) > 0:
             await asyncio.wait({answering}, timeout=min(left_s, LOOK_S))
             if answering.done():
                 return answering.result()
-        return Reply(problem=self._tell_silence(), sent=True)
+        return LinkReply(problem=self._tell_silence(), sent=True)
 
-    def _find_left_s(self, asked: Ask) -> float:
+    def _find_left_s(self, asked: LinkRequest) -> float:
         """Return for how much longer the host may say nothing."""
         channel = self._find_open()
         most_s = asked.patience.silent_s if channel else asked.patience.opening_s
@@ -95,27 +95,27 @@ class Link:
             self._tell(f"{what} {silence_s:.0f} s")
         return self.trouble or "it has not answered yet"
 
-    async def _answer(self, asked: Ask) -> Reply:
+    async def _answer(self, asked: LinkRequest) -> LinkReply:
         request = asked.request
         try:
             channel = await self._find_channel(asked.host)
         except NodeError as error:
-            return Reply(problem=error.message)
+            return LinkReply(problem=error.message)
         if asked.patience.silent_s is not None:
             channel.is_to_greet.set()
         try:
             answer = await asyncio.wait_for(channel.ask(request), request.within_s)
         except NodeError as error:
             self._note(error)
-            return Reply(problem=error.message, sent=True)
+            return LinkReply(problem=error.message, sent=True)
         except TimeoutError:
             why = f"it has not answered within {request.within_s:g} s"
             self._tell(why)
-            return Reply(problem=why, sent=True)
+            return LinkReply(problem=why, sent=True)
         self._hear_wishes(channel)
-        return Reply(answer=answer, sent=True, hello=channel.hello)
+        return LinkReply(answer=answer, sent=True, hello=channel.hello)
 
-    async def _find_channel(self, host: SshHost) -> Channel:
+    async def _find_channel(self, host: SshHost) -> NodeChannel:
         """Return the open channel, or open one; what has just failed is not tried again at once.
 
         Raises:
@@ -149,7 +149,7 @@ class Link:
             self._begin(self.channel.listen())
             return self.channel
 
-    def _find_open(self) -> Channel | None:
+    def _find_open(self) -> NodeChannel | None:
         """Return the channel, unless there is none, or it has ended."""
         return self.channel if self.channel and self.channel.is_open else None
 
@@ -160,7 +160,7 @@ class Link:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def _hear_wishes(self, channel: Channel) -> None:
+    def _hear_wishes(self, channel: NodeChannel) -> None:
         """Have the node say what it wishes for, from its first answer on."""
         if channel.is_asked_for_wishes:
             return
@@ -200,7 +200,7 @@ class Link:
         self.is_troubled = True
         known = None
         with contextlib.suppress(SmError):
-            known = read_json(self.folder.trouble, Trouble)
+            known = read_json(self.folder.trouble, HostTrouble)
         since = known.since if known else time.time()
         with contextlib.suppress(SmError):
-            write_json(self.folder.trouble, Trouble(since, one_line(why, 500)))
+            write_json(self.folder.trouble, HostTrouble(since, one_line(why, 500)))

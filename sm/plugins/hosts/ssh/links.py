@@ -1,9 +1,9 @@
 """The process that has the channels to all hosts that are in use: `sm host link`.
 
 Commands come and go, and a login by ssh takes as long as a whole command. So one process keeps the
-channels open, and commands reach it by a socket: each sends one `Ask` and reads one `Reply`. A
-channel that nobody has used for a while is closed; with the last one the process ends, and whoever
-comes next starts another one.
+channels open, and commands reach it by a socket: each sends one `LinkRequest` and reads one
+`LinkReply`. A channel that nobody has used for a while is closed; with the last one the process
+ends, and whoever comes next starts another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.ssh import link
-from sm.plugins.hosts.ssh.client import Ask, Reply
+from sm.plugins.hosts.ssh.client import LinkReply, LinkRequest
 from sm.plugins.hosts.ssh.link import Link
 from sm.store.files import discard
 from sm.store.paths import Root
@@ -32,7 +32,7 @@ class Links:
     """The links of a state root, by the names of their hosts."""
 
     def __init__(self, root: Root, files: LinkFiles) -> None:
-        """Nothing is open yet."""
+        """Begin without links."""
         self.root, self.files = root, files
         self.links: dict[str, Link] = {}
         self.begun_at = time.monotonic()
@@ -63,8 +63,8 @@ class Links:
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             line = await reader.readline()
-            asked = decode_line(line, Ask) if line else None
-            reply = await self._find(asked.name).answer_in_time(asked) if asked else Reply()
+            asked = decode_line(line, LinkRequest) if line else None
+            reply = await self._find(asked.name).answer_in_time(asked) if asked else LinkReply()
             writer.write(encode_line(reply))
             await writer.drain()
         except (WireError, ValueError, OSError):

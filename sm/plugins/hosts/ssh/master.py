@@ -33,7 +33,7 @@ RUNNING = re.compile(r"Master running \(pid=(\d{1,9})\)")
 """OpenSSH's answer to `ssh -O check` (mux.c), on stderr."""
 
 
-class UnreachableError(TemporaryError):
+class HostUnreachableError(TemporaryError):
     """A host cannot be reached by ssh."""
 
 
@@ -80,7 +80,7 @@ def _open(folder: HostFolder, host: SshHost) -> None:
         has_failed = process.poll() not in (None, 0)  # 0: it has gone on in the background
         if deadline.is_over or has_failed:
             end(folder)
-            raise UnreachableError(explain(read_harmless(log, TAIL)) or "ssh does not answer")
+            raise HostUnreachableError(explain(read_harmless(log, TAIL)) or "ssh does not answer")
         time.sleep(LOOK_S)
     if found := procfs.find(pid):
         write_json(folder.master_process, (found.pid, found.started))

@@ -7,11 +7,11 @@ from sm.base.nearest import advise
 from sm.config.schema import Config, MachineSettings
 from sm.config.shapes import read_section
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh.client import Node
+from sm.plugins.hosts.ssh.client import SshNode
 from sm.store.paths import Root
 
 
-def list_nodes(config: MachineSettings) -> list[Node]:
+def list_nodes(config: MachineSettings) -> list[SshNode]:
     """Return those of the machine and of its projects, in the order of the configuration.
 
     A host of the machine is one of each project, unless that says another thing of it.
@@ -20,10 +20,10 @@ def list_nodes(config: MachineSettings) -> list[Node]:
     hosts = dict(read_section(config, Hosts).ssh)
     for project in config.projects if isinstance(config, Config) else ():
         hosts |= read_section(project, Hosts).ssh
-    return [Node(root, name, host) for name, host in hosts.items()]
+    return [SshNode(root, name, host) for name, host in hosts.items()]
 
 
-def find_node(config: MachineSettings, name: str) -> Node:
+def find_node(config: MachineSettings, name: str) -> SshNode:
     """Return the one of that name.
 
     Raises:

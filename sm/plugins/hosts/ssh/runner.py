@@ -28,13 +28,13 @@ from sm.issues.runners import (
 )
 from sm.plugins.hosts import health, hindrances, wire
 from sm.plugins.hosts.dispatch.shares import MakeShare
-from sm.plugins.hosts.health import Kept
+from sm.plugins.hosts.health import KeptReport
 from sm.plugins.hosts.messages.outbox import TICK_S, hand_on
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.rules import list_weaker, read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import command, master, shares
-from sm.plugins.hosts.ssh.client import NONE, Node, Patience, ask, read_trouble
+from sm.plugins.hosts.ssh.client import NONE, Patience, SshNode, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.twins import find_twins
 from sm.sessions.project import Project
@@ -44,28 +44,28 @@ RUNNER_NAME = "ssh"
 BEGIN_S = 60.0
 CALL_S = 600.0
 LOOK_S = 10.0
-"""What a look at all hosts takes at the most, for a tick."""
+"""Longest time of a look at all hosts, for a tick, in seconds."""
 KNOWN_S = 3.0
-"""The same for one whose trouble is on record, so that others need not wait for it each time. Its
+"""Time of a look at a host whose trouble is on record: others need not wait for it each time. Its
 link goes on with opening a channel, and a later tick finds it open."""
 SHOW_S = 0.5
-"""What a look takes for people."""
+"""Longest time of a look for people, in seconds."""
 YOUNG_S = 0.3
-"""What was said so lately is not asked again."""
+"""Age of a report that is not asked for again, in seconds."""
 NOTICED = Patience(silent_s=SILENT_S)
-"""For what a later tick does again."""
+"""Patience for what a later tick does again."""
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
 RETURN_S = 20.0
-"""So long a host without sessions is left alone that did not answer, or lacked something."""
+"""Pause before a host without sessions is asked that did not answer, or lacked something."""
 
 
 class SshRunner:
     """A `Runner` of `sm.issues.runners`."""
 
     def __init__(self) -> None:
-        """Nothing was asked in vain yet."""
+        """Begin without a host that was asked in vain."""
         self._in_vain: dict[str, tuple[float, str]] = {}
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
@@ -209,8 +209,8 @@ class SshRunner:
         project: Project,
         placements: Iterable[Placement],
         within_s: float,
-        is_due: Callable[[Node], bool] = lambda _: False,
-    ) -> list[tuple[Node, list[Placement], Kept | None, str]]:
+        is_due: Callable[[SshNode], bool] = lambda _: False,
+    ) -> list[tuple[SshNode, list[Placement], KeptReport | None, str]]:
         """What each node with any of these says, or said last, and why it says nothing now.
 
         `is_due` chooses others that are asked, too.
@@ -234,8 +234,8 @@ class SshRunner:
         project: Project,
         by_host: Mapping[str, list[Placement]],
         within_s: float,
-        node: Node,
-    ) -> tuple[Node, list[Placement], Kept | None, str]:
+        node: SshNode,
+    ) -> tuple[SshNode, list[Placement], KeptReport | None, str]:
         there, folder = by_host.get(node.name, []), node.folder
         kept = health.read_report(folder, project.name)
         if within_s < LOOK_S:
@@ -279,7 +279,7 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
     yield from hindrances.list_unfit(of_ours, read_seen(directory), time.time())
 
 
-def _explain_refusal(node: Node, project: Project, answer: wire.Answer) -> SmError:
+def _explain_refusal(node: SshNode, project: Project, answer: wire.NodeAnswer) -> SmError:
     """What the node says of a session that it does not begin; kept if it could begin no other."""
     error = explain(node, answer)
     if answer.code == wire.SETTLED:
@@ -291,7 +291,7 @@ def _explain_refusal(node: Node, project: Project, answer: wire.Answer) -> SmErr
 
 
 def _count_used(project: Project) -> dict[str, int]:
-    """How many sessions each host has of ours, whatever project they are of."""
+    """Count the sessions that each host has of ours, whatever project they are of."""
     used: dict[str, int] = {}
     for settings in project.config.projects:
         for one in list_placements(project.root.project(settings.name)):
@@ -300,7 +300,7 @@ def _count_used(project: Project) -> dict[str, int]:
     return used
 
 
-def _is_overdue(project: str, node: Node) -> bool:
+def _is_overdue(project: str, node: SshNode) -> bool:
     """Whether it did not answer some time ago, lacked something, or had what is to end.
 
     Unless it is asked again, it would get nothing any more, and nothing there would end that: a
@@ -314,7 +314,7 @@ def _is_overdue(project: str, node: Node) -> bool:
     return not 0 <= time.time() - kept.at < RETURN_S
 
 
-def _takes_more(node: Node, project: Project) -> bool:
+def _takes_more(node: SshNode, project: Project) -> bool:
     """Whether the host has answered when it was last asked, and lacks nothing."""
     if health.read_silence(node.folder):
         return False
@@ -329,7 +329,7 @@ TEMPORARY = TemporaryError.exit_code
 
 
 def ask_report(
-    node: Node,
+    node: SshNode,
     project: Project,
     placements: Sequence[Placement],
     within_s: float,
@@ -358,8 +358,8 @@ def ask_report(
     return structs.replace(report, short=(*report.short, *words))
 
 
-def explain(node: Node, answer: wire.Answer) -> SmError:
-    """What the node's `sm` has said went wrong there."""
+def explain(node: SshNode, answer: wire.NodeAnswer) -> SmError:
+    """Return the error that the node's `sm` has reported."""
     lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
     said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
     kind = TemporaryError if answer.code == TEMPORARY else SmError

@@ -14,22 +14,22 @@ from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import health
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.ssh.client import Node, Patience, ask
+from sm.plugins.hosts.ssh.client import Patience, SshNode, ask
 from sm.plugins.hosts.wire import INPUT_LIMIT
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
 
 BRING_S = 5.0
-"""What it may take; a node that is slower looks by itself."""
+"""Time that it may take, in seconds; a node that is slower looks by itself."""
 PATIENCE = Patience(in_all_s=BRING_S, silent_s=SILENT_S)
 YOUNG_S = 15.0
-"""So long the clock of a node is known from what it has said last."""
+"""Age of a report from which the clock of a node is known, in seconds."""
 EARLIER = 30
 """Issues of earlier sessions there: a node that knows them settled removes what is left of them."""
 
 
 def bring_all(
-    nodes: Sequence[Node], project: Project, placements: Sequence[Placement], make: MakeShare
+    nodes: Sequence[SshNode], project: Project, placements: Sequence[Placement], make: MakeShare
 ) -> None:
     """Bring each node what concerns its sessions, all at once."""
     from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def bring_all(
                 pool.submit(bring, node, project, by_host[node.name], make)
 
 
-def bring(node: Node, project: Project, there: Sequence[Placement], make: MakeShare) -> None:
+def bring(node: SshNode, project: Project, there: Sequence[Placement], make: MakeShare) -> None:
     """Bring the node what concerns its sessions, if it answers and understands that.
 
     What it was told before it knows, or it looks by itself: so whatever fails here is no error.
@@ -61,7 +61,7 @@ def bring(node: Node, project: Project, there: Sequence[Placement], make: MakeSh
         ask(node, words, stdin=text, project=project.name, within_s=BRING_S, patience=PATIENCE)
 
 
-def _find_ahead_s(node: Node, project: Project) -> float | None:
+def _find_ahead_s(node: SshNode, project: Project) -> float | None:
     """Return how far the node's clock is ahead of ours, at the least; None for an older `sm`.
 
     What it has said it has said before it came here.

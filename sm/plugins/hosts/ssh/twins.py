@@ -13,7 +13,7 @@ from sm.plugins.hosts.folder import HostFolder
 from sm.store.files import read_json, write_json
 
 if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.client import Node
+    from sm.plugins.hosts.ssh.client import SshNode
 
 
 class Ident(Struct, frozen=True):
@@ -37,7 +37,7 @@ def recall_ident(folder: HostFolder) -> str:
     return ""
 
 
-def find_twins(nodes: Iterable[Node]) -> dict[str, str]:
+def find_twins(nodes: Iterable[SshNode]) -> dict[str, str]:
     """Return each host that is the machine of an earlier one, and the name of that."""
     first, twins = dict[str, str](), dict[str, str]()
     for node in nodes:

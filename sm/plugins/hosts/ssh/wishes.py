@@ -14,20 +14,20 @@ from sm.base.errors import SmError
 from sm.issues.look import wishes
 from sm.issues.placements import list_placements
 from sm.plugins.hosts.node.shares import HEAR_S
-from sm.plugins.hosts.wire import Request
+from sm.plugins.hosts.wire import NodeRequest
 from sm.store.paths import Root, check_name
 
 if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.channel import Channel
+    from sm.plugins.hosts.ssh.channel import NodeChannel
 
 MARGIN_S = 5.0
 APART_S = 1.0
 """Wishes that come within it are one; a node cannot have the forge looked at more often."""
 
 
-async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
+async def hear_wishes(channel: NodeChannel, root: Root, host: str) -> None:
     """Note what the node wishes for, as long as the channel is open; an older `sm` knows none."""
-    request = Request(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
+    request = NodeRequest(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
     while True:
         asked_at = time.monotonic()
         try:

@@ -20,7 +20,7 @@ from tests.plugins.hosts.test_there import there as there
 
 
 def await_turn(there: There, ident: str, waiter: IssueSession) -> None:
-    found = awaited_turns.Awaited(ident, there.session, waiter.name)
+    found = awaited_turns.AwaitedTurn(ident, there.session, waiter.name)
     awaited_turns.add(there.project.directory, found)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from sm.helper.lines import decode_line, encode_line
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.wire import Answer, Hello, Request
+from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
 from tests.helpers import REPOSITORY
 
 pytestmark = pytest.mark.long_lived
@@ -51,12 +51,12 @@ class Served:
         self.stdin, self.stdout = stdin, stdout
 
     def ask(self, ident: int, *argv: str, **more: object) -> None:
-        request = Request(id=ident, argv=argv, **more)  # type: ignore[arg-type]
+        request = NodeRequest(id=ident, argv=argv, **more)  # type: ignore[arg-type]
         self.stdin.write(encode_line(request))
         self.stdin.flush()
 
-    def read(self) -> Answer:
-        return decode_line(self.stdout.readline(), Answer)
+    def read(self) -> NodeAnswer:
+        return decode_line(self.stdout.readline(), NodeAnswer)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         assert process.stdin is not None
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert decode_line(line.removeprefix(wire.MARK), Hello).sm == "1.2"
+        assert decode_line(line.removeprefix(wire.MARK), Greeting).sm == "1.2"
         yield Served(process.stdin, process.stdout)
         process.stdin.close()
         assert process.wait(20) == 0
@@ -88,7 +88,7 @@ def test_it_says_that_it_is_there(served: Served) -> None:
     served.ask(3)
     answer = served.read()
     assert before <= answer.now <= time.time(), "by its clock"
-    assert answer == Answer(id=3, now=answer.now)
+    assert answer == NodeAnswer(id=3, now=answer.now)
 
 
 def test_a_command_reads_what_came_with_it_and_runs_in_the_clone(

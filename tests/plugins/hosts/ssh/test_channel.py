@@ -19,7 +19,7 @@ from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.ssh import channel, link, links
-from sm.plugins.hosts.ssh.client import NONE, Node, Patience, ask, greet, read_trouble
+from sm.plugins.hosts.ssh.client import NONE, Patience, SshNode, ask, greet, read_trouble
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.hosts.conftest import end_link, find_link, find_master, make_node
@@ -28,20 +28,20 @@ from tests.sshd import Sshd, list_children
 pytestmark = pytest.mark.long_lived
 
 
-def test_a_command_runs_there_and_its_outputs_come_back(node: Node) -> None:
+def test_a_command_runs_there_and_its_outputs_come_back(node: SshNode) -> None:
     answer = ask(node, ["send", "nobody", "--", "hello"])
     assert answer.code == 2
     assert answer.stderr.startswith("sm: no session 'nobody'")
     assert greet(node).protocol == wire.PROTOCOL
 
 
-def test_what_a_command_reads_comes_from_here(node: Node) -> None:
+def test_what_a_command_reads_comes_from_here(node: SshNode) -> None:
     answer = ask(node, ["hooks", "--help"], stdin="not read")
     assert answer.code == 0
     assert "Usage" in answer.stdout
 
 
-def test_the_second_command_needs_no_login(node: Node, sshd: Sshd) -> None:
+def test_the_second_command_needs_no_login(node: SshNode, sshd: Sshd) -> None:
     ask(node, ["--version"])
     link_before = find_link(node)
     ask(node, ["--version"])
@@ -50,7 +50,7 @@ def test_the_second_command_needs_no_login(node: Node, sshd: Sshd) -> None:
 
 
 def test_a_host_that_cannot_be_reached_says_why_and_is_reached_again(
-    node: Node, sshd: Sshd
+    node: SshNode, sshd: Sshd
 ) -> None:
     ask(node, ["--version"])
     sshd.stop(cut=True)
@@ -65,7 +65,9 @@ def test_a_host_that_cannot_be_reached_says_why_and_is_reached_again(
     assert read_trouble(node.folder) is None
 
 
-def test_a_cut_network_keeps_nobody_waiting_and_is_over_when_it_is(node: Node, sshd: Sshd) -> None:
+def test_a_cut_network_keeps_nobody_waiting_and_is_over_when_it_is(
+    node: SshNode, sshd: Sshd
+) -> None:
     ask(node, ["--version"])
     began = time.monotonic()
     with frozen(sshd):
@@ -92,7 +94,7 @@ def frozen(sshd: Sshd) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_silent_node_is_told_from_one_that_takes_long(node: Node, sshd: Sshd) -> None:
+def test_a_silent_node_is_told_from_one_that_takes_long(node: SshNode, sshd: Sshd) -> None:
     ask(node, ["--version"])
     root = Path(sshd.environment["SM_STATE_ROOT"])
     slow, silence = ("host", "link", str(root)), Patience(silent_s=1.5)
@@ -115,7 +117,7 @@ def test_a_silent_node_is_told_from_one_that_takes_long(node: Node, sshd: Sshd) 
 
 
 def test_a_channel_that_does_not_open_is_not_waited_for_by_who_would_rather_not(
-    node: Node, tmp_path: Path
+    node: SshNode, tmp_path: Path
 ) -> None:
     mute = make_script(tmp_path, "sleep 60")
     slow = structs.replace(node, host=structs.replace(node.host, sm=mute))
@@ -126,14 +128,14 @@ def test_a_channel_that_does_not_open_is_not_waited_for_by_who_would_rather_not(
     assert time.monotonic() - began < 4.0
 
 
-def answers(node: Node, patience_s: float | None = None) -> bool:
+def answers(node: SshNode, patience_s: float | None = None) -> bool:
     try:
         return ask(node, ["--version"], patience=Patience(patience_s)).code == 0
     except NoAnswerError:
         return False
 
 
-def test_a_master_that_stands_still_is_replaced(node: Node, sshd: Sshd) -> None:
+def test_a_master_that_stands_still_is_replaced(node: SshNode, sshd: Sshd) -> None:
     ask(node, ["--version"])
     stale = find_master(node)
     os.kill(find_link(node), signal.SIGKILL)
@@ -143,7 +145,7 @@ def test_a_master_that_stands_still_is_replaced(node: Node, sshd: Sshd) -> None:
     assert (sshd.folder / "log").read_text().count("Accepted publickey") == 2
 
 
-def test_a_link_that_was_killed_is_started_again(node: Node) -> None:
+def test_a_link_that_was_killed_is_started_again(node: SshNode) -> None:
     ask(node, ["--version"])
     killed = find_link(node)
     os.kill(killed, signal.SIGKILL)
@@ -152,7 +154,7 @@ def test_a_link_that_was_killed_is_started_again(node: Node) -> None:
     assert find_link(node) not in (0, killed)
 
 
-def test_who_has_no_time_gets_no_answer_soon(node: Node, tmp_path: Path) -> None:
+def test_who_has_no_time_gets_no_answer_soon(node: SshNode, tmp_path: Path) -> None:
     silent = make_script(tmp_path, "sleep 60")
     slow = structs.replace(node, host=structs.replace(node.host, sm=silent))
     answers_at_all = time.monotonic()
@@ -253,7 +255,7 @@ def test_a_process_of_ssh_is_closed_even_if_its_end_is_cut_short() -> None:
     gc.collect()  # a complaint fails this test
 
 
-def test_a_host_that_is_elsewhere_now_is_reached_there(node: Node, tmp_path: Path) -> None:
+def test_a_host_that_is_elsewhere_now_is_reached_there(node: SshNode, tmp_path: Path) -> None:
     ask(node, ["--version"])
     other = make_script(tmp_path, f'{HELLO}; read line; printf \'{{"id": 1, "code": 42}}\\n\'; cat')
     moved = structs.replace(node, host=structs.replace(node.host, sm=other))

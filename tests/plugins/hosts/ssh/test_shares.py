@@ -17,14 +17,14 @@ from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.node.shares import read_share
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import shares, wishes
-from sm.plugins.hosts.ssh.client import Node
-from sm.plugins.hosts.wire import Answer, Request
+from sm.plugins.hosts.ssh.client import SshNode
+from sm.plugins.hosts.wire import NodeAnswer, NodeRequest
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
 
 if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.channel import Channel
+    from sm.plugins.hosts.ssh.channel import NodeChannel
 
 AHEAD_S = 3600.0
 
@@ -36,12 +36,12 @@ def project(tmp_path: Path, root: Root) -> Project:
 
 
 @pytest.fixture
-def box(project: Project) -> Node:
-    return Node(project.root, "box", SshHost(address="nobody"))
+def box(project: Project) -> SshNode:
+    return SshNode(project.root, "box", SshHost(address="nobody"))
 
 
 def test_the_clock_of_a_node_is_taken_for_no_further_ahead_than_it_is(
-    project: Project, box: Node
+    project: Project, box: SshNode
 ) -> None:
     said_at = time.time() + AHEAD_S
     report = NodeReport(now=said_at - 1, said_at=said_at)
@@ -51,12 +51,12 @@ def test_the_clock_of_a_node_is_taken_for_no_further_ahead_than_it_is(
     assert AHEAD_S - 1 < found <= AHEAD_S
 
 
-def test_an_older_node_is_brought_nothing(project: Project, box: Node) -> None:
+def test_an_older_node_is_brought_nothing(project: Project, box: SshNode) -> None:
     health.keep_report(box.folder, "harb", NodeReport(now=time.time()))
     assert shares._find_ahead_s(box, project) is None
 
 
-def test_issues_of_earlier_sessions_are_remembered_the_last_ones(box: Node) -> None:
+def test_issues_of_earlier_sessions_are_remembered_the_last_ones(box: SshNode) -> None:
     for number in range(40):
         earlier = shares._remember(box.folder, "harb", [number])
     assert earlier == list(range(9, 39))
@@ -79,10 +79,10 @@ class Eager:
     def __init__(self, said: str, times: int) -> None:
         self.said, self.times, self.asked_at = said, times, list[float]()
 
-    async def ask(self, _: Request) -> Answer:
+    async def ask(self, _: NodeRequest) -> NodeAnswer:
         self.asked_at.append(time.monotonic())
         code = 0 if len(self.asked_at) < self.times else 1
-        return Answer(id=0, code=code, stdout=self.said)
+        return NodeAnswer(id=0, code=code, stdout=self.said)
 
 
 @pytest.mark.parametrize("said", ["[]", '["harb"]', "nonsense"])
@@ -91,7 +91,7 @@ def test_a_node_that_answers_at_once_is_not_asked_all_the_time(
 ) -> None:
     monkeypatch.setattr(wishes, "APART_S", 0.2)
     channel = Eager(said, times=4)
-    asyncio.run(wishes.hear_wishes(cast("Channel", channel), project.root, "box"))
+    asyncio.run(wishes.hear_wishes(cast("NodeChannel", channel), project.root, "box"))
     gaps_s = [after - before for before, after in itertools.pairwise(channel.asked_at)]
     assert len(gaps_s) == 3
     assert min(gaps_s) >= 0.19

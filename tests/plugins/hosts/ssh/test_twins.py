@@ -11,7 +11,7 @@ import yaml
 from sm.issues.placements import list_placements
 from sm.plugins.hosts.folder import read_ident
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh.client import Node
+from sm.plugins.hosts.ssh.client import SshNode
 from sm.plugins.hosts.ssh.twins import find_twins, note_ident
 from sm.store.paths import Root
 from tests.plugins.hosts.world import World, living
@@ -28,7 +28,7 @@ def test_a_state_root_has_one_id_for_ever(tmp_path: Path) -> None:
 
 
 def test_the_first_of_two_names_counts_and_an_unknown_machine_is_none(root: Root) -> None:
-    nodes = [Node(root, name, SshHost(address=name)) for name in "abcde"]
+    nodes = [SshNode(root, name, SshHost(address=name)) for name in "abcde"]
     for node, ident in zip(nodes, ("one", "two", "one", "", ""), strict=True):
         note_ident(node.folder, ident)
     assert find_twins(nodes) == {"c": "a"}
