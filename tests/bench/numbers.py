@@ -12,7 +12,7 @@ from msgspec import json, structs
 from sm.issues.look.snapshot import look
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.http.app import make_application
-from sm.plugins.page.numbers import data as numbers_data
+from sm.plugins.page import numbers_desk as numbers_data
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events

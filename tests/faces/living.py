@@ -14,7 +14,7 @@ from sm.base import plugin
 from sm.plugins import OURS
 from sm.plugins.cost.budget import rules
 from sm.plugins.cost.ledger import intake, progress
-from sm.plugins.page import looks
+from sm.plugins.page import board_reader
 from sm.sessions import monitors
 from sm.store.paths import Root
 from tests.faces.world import World
@@ -29,7 +29,7 @@ def living(folder: Path, root: Root, seed: int) -> Iterator[World]:
         stack.enter_context(patch.object(intake, "LATE_S", 0.0))
         stack.enter_context(patch.object(rules, "PRICES_S", 0.0))
         stack.enter_context(patch.object(progress, "SHOWN_S", 0.0))
-        stack.enter_context(patch.object(looks, "FRESH_S", 0.0))
+        stack.enter_context(patch.object(board_reader, "FRESH_S", 0.0))
         (folder / "farm").mkdir()
         stack.enter_context(patch.dict(os.environ, {"SM_TEST_FARM": str(folder / "farm")}))
         found = [*OURS.items(), ("farm", f"{farm.__name__}:PLUGIN")]

@@ -13,7 +13,7 @@ from rich.console import Console
 from sm.__main__ import run
 from sm.cli.status import Watched
 from sm.plugins.metrics.reader import FactsReader
-from sm.plugins.page.looks import Looks
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.top.feed import Feed
 from sm.sessions.project import Project
 from sm.views import projects as reading
@@ -38,7 +38,7 @@ def project(tmp_path: Path, root: object, monkeypatch: pytest.MonkeyPatch) -> Pr
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"])
     monkeypatch.setenv("SM_CONFIG", str(path))
-    monkeypatch.setattr("sm.plugins.page.looks.FRESH_S", 0.0)
+    monkeypatch.setattr("sm.plugins.page.board_reader.FRESH_S", 0.0)
     made = open_project(path)
     put_session(made, 7)
     put_snapshot(made, an_issue(7))

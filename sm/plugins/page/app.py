@@ -14,15 +14,15 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from sm.plugins.page import login_page, overview_page, session_page, wishes
+from sm.plugins.page import act_form, login_page, overview_page, session_page
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.answering import HEADERS, Page
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.logins import Logins
-from sm.plugins.page.looks import Looks
 from sm.plugins.page.numbers import page as numbers_page
-from sm.plugins.page.numbers.data import NumbersDesk
+from sm.plugins.page.numbers_desk import NumbersDesk
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.rendering import RowDrawer, render
+from sm.plugins.page.renderer import RowDrawer, render
+from sm.plugins.page.route import HEADERS, Page
 from sm.plugins.page.stream import Stream
 from sm.plugins.page.terminal import page as terminal_page
 from sm.sessions.machine import Machine
@@ -42,7 +42,7 @@ WAYS = (
     *session_page.ROUTES,
     *terminal_page.ROUTES,
     *numbers_page.ROUTES,
-    *wishes.ROUTES,
+    *act_form.ROUTES,
     *login_page.ROUTES,
 )
 

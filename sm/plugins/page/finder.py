@@ -11,8 +11,8 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.gone import GoneError
-from sm.plugins.page.looks import Looks
 from sm.store.paths import NAME
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed

@@ -16,10 +16,10 @@ from sm.plugins.page.access import (
     find_origin,
     spell_cookie,
 )
-from sm.plugins.page.answering import Page, Way, read_form, show
 from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
+from sm.plugins.page.route import Page, Way, read_form, show
 from sm.plugins.page.way_back import find_way_back
 from sm.web.rights import Right
 

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from sm.base.foreign import read_number
 from sm.plugins.page.access import RefusedError, Visitor, identify
-from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
-from sm.plugins.page.looks import list_changed
+from sm.plugins.page.board_reader import list_changed
 from sm.plugins.page.paths import BELOW, ROOT
+from sm.plugins.page.route import Page, Way, show
 from sm.plugins.page.stream import ALIVE_S
 from sm.views.board import Board
 

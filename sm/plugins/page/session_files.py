@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from sm.base.errors import SmError
-from sm.plugins.page.looks import Looks
-from sm.plugins.page.written import Written
+from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.inotify import Written
 from sm.store.paths import Root, SessionDir
 from sm.views.session_row import SessionRow
 

@@ -20,11 +20,11 @@ from sm.base.errors import SmError, UsageError
 from sm.context import rotation_files
 from sm.plugins.page import desk, session_parts
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
-from sm.plugins.page.ended import read_ended, read_screen
+from sm.plugins.page.ended_session import read_ended, read_screen
 from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
+from sm.plugins.page.route import Page, Way, show
 from sm.sessions.session import IssueSession
 from sm.views.family import add_fields
 from sm.views.place import Place

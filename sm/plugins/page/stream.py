@@ -15,9 +15,9 @@ from collections.abc import AsyncGenerator
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
 
-from sm.plugins.page.looks import Looks, list_changed
+from sm.plugins.page.board_reader import Looks, list_changed
+from sm.plugins.page.inotify import Growth
 from sm.plugins.page.session_files import RowsThere, SessionFiles
-from sm.plugins.page.written import Growth
 from sm.store import journal
 
 LOOK_S = 0.2

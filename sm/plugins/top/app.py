@@ -12,7 +12,7 @@ from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.plugins.top import lines
 from sm.plugins.top.acts import KEYS, find_place
-from sm.plugins.top.asking import Asking
+from sm.plugins.top.dialogs import Asking
 from sm.plugins.top.view import Ask, Page
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from sm.issues.look.snapshot import snapshot
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.finder import PageFinder
-from sm.plugins.page.looks import Looks
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.views.place import Place

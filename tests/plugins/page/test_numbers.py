@@ -23,8 +23,8 @@ from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.page.numbers import charts, page
 from sm.plugins.page.numbers.charts import Chart, Series, Unit
-from sm.plugins.page.numbers.data import Shown
 from sm.plugins.page.numbers.drawing import POLICY, STYLE, draw
+from sm.plugins.page.numbers_desk import Shown
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events, journal

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sm.plugins.page.access import COOKIE
-from sm.plugins.page.answering import Way
 from sm.plugins.page.app import WAYS
 from sm.plugins.page.paths import BELOW, LOGIN
+from sm.plugins.page.route import Way
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.web.guard import Rules

@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from sm.plugins.page import answering
+from sm.plugins.page import route
 from sm.plugins.page.access import RefusedError
 from sm.web import guard
 from sm.web.guard import Guard, Rules
@@ -45,9 +45,9 @@ async def drip() -> Message:
 
 
 def test_a_form_that_comes_slowly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "FORM_S", 0.2)
+    monkeypatch.setattr(route, "FORM_S", 0.2)
     with pytest.raises(RefusedError, match="did not arrive in") as refused:
-        asyncio.run(answering.read_form(Request(make_scope(), drip)))
+        asyncio.run(route.read_form(Request(make_scope(), drip)))
     assert refused.value.status == 408
 
 
@@ -59,7 +59,7 @@ def test_a_form_that_comes_in_pieces_is_read() -> None:
         body = next(pieces)
         return {"type": "http.request", "body": body, "more_body": bool(body)}
 
-    found = asyncio.run(answering.read_form(Request(make_scope(), receive)))
+    found = asyncio.run(route.read_form(Request(make_scope(), receive)))
     assert found == {"a": "1", "b": " x"}
 
 

@@ -11,7 +11,7 @@ from sse_starlette import ServerSentEvent
 
 from sm.plugins.page import session_files
 from sm.plugins.page import stream as streams
-from sm.plugins.page.looks import Looks
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.stream import Changed, Stream
 from sm.sessions.project import Project
 from sm.store import events, journal

@@ -18,7 +18,7 @@ from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
 from sm.plugins.hosts.messages.outbox import list_kept
 from sm.plugins.hosts.there import There
-from sm.plugins.page.terminal.there import spell_relay
+from sm.plugins.page.terminal.remote_screen import spell_relay
 from sm.plugins.page.terminal.words import OverError
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project

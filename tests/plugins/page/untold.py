@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sm.plugins.page import written
+from sm.plugins.page import inotify
 
 
 def make_untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have it refuse to watch: it is asked for no events."""
-    for name in [name for name in vars(written) if name.startswith("IN_")]:
-        monkeypatch.setattr(written, name, 0)
+    for name in [name for name in vars(inotify) if name.startswith("IN_")]:
+        monkeypatch.setattr(inotify, name, 0)

@@ -18,7 +18,7 @@ from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.base.need import NeedKind
 from sm.config.forges import LocalSettings
-from sm.plugins.top import acts, opening, reading
+from sm.plugins.top import acts, opening, reader
 from sm.plugins.top import feed as feeding
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
@@ -356,7 +356,7 @@ def test_a_key_that_comes_just_after_the_list_has_moved_does_nothing(
         await pilot.press("s")
         assert top.plan is None
         assert "the list has just moved" in shown(top)
-        monkeypatch.setattr(reading, "STILL_S", 0.0)
+        monkeypatch.setattr(reader, "STILL_S", 0.0)
         await pilot.press("s")
         assert top.plan
 

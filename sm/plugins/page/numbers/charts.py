@@ -13,8 +13,8 @@ from sm.plugins.cost.display import format_price, name_sum
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
-from sm.plugins.page.numbers.data import Shown
 from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
+from sm.plugins.page.numbers_desk import Shown
 from sm.views.numbers import SECONDS, DayNumbers, add_up
 from sm.views.whose_turn import Turn
 

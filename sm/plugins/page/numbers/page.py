@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.numbers.charts import list_charts
-from sm.plugins.page.numbers.data import SPANS, USUAL, Choice, Shown
 from sm.plugins.page.numbers.drawing import POLICY, draw
 from sm.plugins.page.numbers.tables import FILES, list_tables, list_totals, make_json
+from sm.plugins.page.numbers_desk import SPANS, USUAL, Choice, Shown
 from sm.plugins.page.paths import BELOW
+from sm.plugins.page.route import Page, Way, show
 from sm.views.times import format_moment
 
 NUMBERS = f"{BELOW}numbers"

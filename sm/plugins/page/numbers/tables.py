@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from sm.plugins.cost.display import HEADERS, list_cells, list_csv_rows, name_sum
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.page.numbers.charts import TURNS, is_priced, order_by_cost, show_price
-from sm.plugins.page.numbers.data import GROUPS, Shown
+from sm.plugins.page.numbers_desk import GROUPS, Shown
 from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
 from sm.views.times import format_span
 

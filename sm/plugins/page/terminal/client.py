@@ -21,7 +21,7 @@ from anyio import CancelScope
 from msgspec import Meta, Struct
 
 from sm.adapters.tmux import Tmux, check_session, join_commands, select_plain_environment
-from sm.plugins.page.terminal.ending import end_process
+from sm.plugins.page.terminal.process_end import end_process
 
 CHUNK = 64 * 1024
 """Bytes that are taken from the pty at once; it is not read while a browser takes none."""

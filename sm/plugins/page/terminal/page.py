@@ -19,11 +19,11 @@ from sm.plugins.page.access import (
     find_origin,
     identify,
 )
-from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.terminal.here import Askers, Here
-from sm.plugins.page.terminal.there import Host, There
+from sm.plugins.page.route import Page, Way, show
+from sm.plugins.page.terminal.local_screen import Askers, Here
+from sm.plugins.page.terminal.remote_screen import Host, There
 from sm.plugins.page.terminal.view import Seats, View, close
 from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Screen
 

@@ -14,7 +14,7 @@ from sm.base.issue_id import IssueId
 from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.here import Askers, Here
+from sm.plugins.page.terminal.local_screen import Askers, Here
 from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes, ToNode
 from sm.plugins.page.terminal.words import OverError, Word
 from sm.sessions import registry

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from sm.base.decoding import decode
 from sm.plugins.page.access import RefusedError, Visitor, check_acts, identify
-from sm.plugins.page.answering import Page
+from sm.plugins.page.route import Page
 from sm.plugins.page.terminal.words import LOOK, POLICY, OverError, Screen, Wish, Word
 
 BEAT_S = 15.0

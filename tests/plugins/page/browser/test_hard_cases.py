@@ -22,7 +22,7 @@ from tests.plugins.page.browser.conftest import MakeSite, Site
 from tests.plugins.page.browser.states import OVER, fill
 from tests.plugins.page.browser.test_axe import open_all
 from tests.plugins.page.browser.test_journeys import show, wait_for_row
-from tests.plugins.page.test_rendering import HOSTILE
+from tests.plugins.page.test_renderer import HOSTILE
 from tests.serving import STARTED, serving
 from tests.viewer import Viewer
 

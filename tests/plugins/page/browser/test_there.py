@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from sm.adapters.tmux import Tmux
-from sm.plugins.page.terminal.there import VIEWS_THERE
+from sm.plugins.page.terminal.remote_screen import VIEWS_THERE
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.plugins.hosts.world import Machine, living

@@ -11,8 +11,8 @@ from sm.base.errors import SmError
 from sm.base.issue_id import IssueId, read_part
 from sm.base.redact import redact
 from sm.base.text import printable
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.gone import GoneError
-from sm.plugins.page.looks import Looks
 from sm.plugins.page.session_parts import Told, shorten
 from sm.sessions import terminal_log
 from sm.sessions.history import Verb

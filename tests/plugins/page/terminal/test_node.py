@@ -17,7 +17,7 @@ from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.client import LARGEST, Size
 from sm.plugins.page.terminal.node import Node, OldError, SilentError, judge_end
-from sm.plugins.page.terminal.there import clean
+from sm.plugins.page.terminal.remote_screen import clean
 from sm.plugins.page.terminal.wire import FromNode, Hello, ToNode
 from sm.plugins.page.terminal.words import AHEAD, Wish, Word
 from sm.sessions.project import Project

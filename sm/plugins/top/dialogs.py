@@ -9,7 +9,7 @@ from sm.base.errors import SmError
 from sm.plugins.top import acts, lines
 from sm.plugins.top.acts import Plan, ShownChange
 from sm.plugins.top.listing import Entry
-from sm.plugins.top.reading import Reading
+from sm.plugins.top.reader import Reading
 from sm.plugins.top.view import Ask, Page
 from sm.plugins.top.widgets import BREAK
 

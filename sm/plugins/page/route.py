@@ -21,12 +21,12 @@ from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
 from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
+from sm.plugins.page.board_reader import Looks
 from sm.plugins.page.finder import PageFinder
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.logins import Logins
-from sm.plugins.page.looks import Looks
-from sm.plugins.page.numbers.data import NumbersDesk
-from sm.plugins.page.rendering import RowDrawer, render
+from sm.plugins.page.numbers_desk import NumbersDesk
+from sm.plugins.page.renderer import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.views.place import Place
 from sm.views.session_row import SessionRow

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from sm.plugins.page.terminal import taming
-from sm.plugins.page.terminal.taming import AT_ONCE, MARKS, MOST, Tamer
+from sm.plugins.page.terminal import output_filter
+from sm.plugins.page.terminal.output_filter import AT_ONCE, MARKS, MOST, Tamer
 from tests.chance import dice
 
 PLAIN = (
@@ -35,7 +35,7 @@ def test_what_a_client_draws_stays_as_it_is_in_whatever_pieces_it_comes() -> Non
     "number", ["2000000000", "0" * 40 + "9" * 20, "501", "2000\n000000", "2\x7f000"]
 )
 def test_nothing_is_repeated_more_often_than_a_screen_has_room(number: str) -> None:
-    for kind in (*taming.REPEATS, " @", " A", "'}", "'~"):
+    for kind in (*output_filter.REPEATS, " @", " A", "'}", "'~"):
         for start in ("\x1b[", "\u009b"):
             assert tame(f"x{start}{number}{kind}y") == f"x\x1b[{MOST}{kind}y"
         halves = tame(f"\x1b[{number[:3]}", f"{number[3:]}{kind}")
@@ -55,7 +55,7 @@ def test_many_that_are_each_allowed_are_not_together(monkeypatch: pytest.MonkeyP
     assert said.count("\x1b[L") == 10_000 - AT_ONCE / 500
     clock[0] += 1.0
     said = tamer.tame(b"\x1b[500L" * 100).decode()
-    assert said.count("\x1b[500L") == taming.PER_S / 500
+    assert said.count("\x1b[500L") == output_filter.PER_S / 500
 
 
 def test_no_letter_has_a_pile_of_marks() -> None:

@@ -13,7 +13,7 @@ import yaml
 from sm.adapters.tmux import NoServerError, Tmux
 from sm.messages.presence import observe_hands
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.there import VIEWS_THERE
+from sm.plugins.page.terminal.remote_screen import VIEWS_THERE
 from sm.store.paths import Root
 from tests.cable import Cable, strung
 from tests.helpers import wait_for

@@ -12,8 +12,8 @@ from sm.acts.execution import ACTS, carry_out
 from sm.base.act import Act, ActKind
 from sm.base.issue_id import read_issue
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
-from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
 from sm.plugins.page.paths import BELOW
+from sm.plugins.page.route import Page, Way, is_fragment, read_form, show
 from sm.sessions.caller import Caller
 
 ACT_S = 60.0

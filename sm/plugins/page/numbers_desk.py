@@ -14,7 +14,7 @@ from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.page.looks import Looks
+from sm.plugins.page.board_reader import Looks
 from sm.views.numbers import DayNumbers, add_up, name_day
 from sm.views.numbers_reading import NumbersReader
 

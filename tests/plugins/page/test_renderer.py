@@ -13,11 +13,11 @@ from msgspec import structs
 
 from sm.base.act import Act, ActKind, run
 from sm.base.need import NeedKind
-from sm.plugins.page import app, rendering
+from sm.plugins.page import app, renderer
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import Choice, answer_needs, choose_rows
-from sm.plugins.page.looks import Looks
-from sm.plugins.page.rendering import find_safe_link, render
+from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.renderer import find_safe_link, render
 from sm.sessions.activity import Evidence
 from sm.sessions.project import Project
 from sm.store import events, journal
@@ -154,7 +154,7 @@ def test_what_was_being_read_as_it_changed_is_read_again(
 ) -> None:
     looks, made = Looks(review.machine), put_session(review, 4)
     read = WatchedBoard.read_configured
-    monkeypatch.setattr("sm.plugins.page.looks.FRESH_S", math.inf)
+    monkeypatch.setattr("sm.plugins.page.board_reader.FRESH_S", math.inf)
 
     def change_meanwhile(board: WatchedBoard, configured: Configured) -> Board:
         found = read(board, configured)
@@ -318,8 +318,8 @@ def test_a_missing_page_is_not_called_a_failure(browser: Browser) -> None:
 
 
 def test_every_template_escapes_by_itself() -> None:
-    assert rendering._environment().autoescape is True
-    for path in rendering.TEMPLATES.iterdir():
+    assert renderer._environment().autoescape is True
+    for path in renderer.TEMPLATES.iterdir():
         text = path.read_text()
         assert "|safe" not in text.replace(" ", "").replace("|safe_link", "")
         assert "autoescape" not in text
@@ -331,8 +331,8 @@ def test_the_track_is_told_to_a_screen_reader(review: Project, browser: Browser)
     assert review
     text = "".join(Read(browser.get("/").text).text.split())
     assert "work:doneCI:donereview:underwaymerge:notyet" in text
-    assert {*Mark} == {*rendering.MARKS}
-    assert {*Evidence} == {*rendering.PROOFS}
+    assert {*Mark} == {*renderer.MARKS}
+    assert {*Evidence} == {*renderer.PROOFS}
 
 
 def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> None:

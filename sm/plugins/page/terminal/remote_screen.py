@@ -15,10 +15,10 @@ from msgspec import structs
 
 from sm.base.errors import SmError, UsageError
 from sm.base.text import one_line
-from sm.plugins.page.answering import Page
+from sm.plugins.page.route import Page
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.node import WHY, Node, OldError, SilentError
-from sm.plugins.page.terminal.taming import Tamer
+from sm.plugins.page.terminal.output_filter import Tamer
 from sm.plugins.page.terminal.view import Seats
 from sm.plugins.page.terminal.wire import Pipes, ToNode
 from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Tell, Wish, Word
