@@ -22,7 +22,7 @@ from sm.setup import discover, init, provisions, remote_forge
 from sm.setup.existing import find_existing, find_other
 from sm.setup.init import Hub, Setup
 from sm.setup.problems import list_agent_problems, list_first_questions
-from sm.setup.remote_forge import Wish, list_kinds
+from sm.setup.remote_forge import ForgeChoice, list_kinds
 from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command
@@ -242,9 +242,9 @@ def _primary(clone: Path, hub: Hub, given: Mapping[str, str | None], yes: bool) 
     return _answer("primary branch", "primary_branch", given, found, yes, check)
 
 
-def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -> Wish:
+def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -> ForgeChoice:
     """What the options say of a forge elsewhere."""
-    return Wish(
+    return ForgeChoice(
         kind=kind,
         url=given["forge_url"] or "",
         repository=given["repository"] or "",

@@ -14,7 +14,7 @@ from sm.cli.options import project_option
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:
-    from sm.setup.sync import Standing, Synced
+    from sm.setup.sync import CloneStanding, Synced
 
 SHOWN = 10
 
@@ -66,7 +66,7 @@ def _merge(project: Project, other: str) -> None:
     say_lines(_lines(found, is_dry=False))
 
 
-def _spell_both(standing: Standing) -> str:
+def _spell_both(standing: CloneStanding) -> str:
     return f"'{standing.beside}/{standing.branch}' and '{standing.hub}/{standing.branch}'"
 
 
@@ -87,7 +87,7 @@ def _lines(found: Synced, is_dry: bool) -> Iterator[str]:
         yield f"  and {more} more"
 
 
-def _tell_apart(project: Project, standing: Standing) -> None:
+def _tell_apart(project: Project, standing: CloneStanding) -> None:
     from sm.setup.sync import list_remedies
 
     ours, theirs = (f"'{each}/{standing.branch}'" for each in (standing.hub, standing.beside))

@@ -14,7 +14,7 @@ from sm.shell_root import PACKAGE
 
 if TYPE_CHECKING:
     from sm.config.schema import Config
-    from sm.setup.uninstall import Part
+    from sm.setup.uninstall import Remainder
 
 
 @click.command("uninstall")
@@ -63,7 +63,7 @@ def _load(click_context: click.Context) -> Config | None:
         return None
 
 
-def _remove(parts: list[Part], *, yes: bool) -> None:
+def _remove(parts: list[Remainder], *, yes: bool) -> None:
     if not (yes or confirm("remove all of this?", default=False)):
         raise SmError("nothing was changed")
     failed = 0

@@ -37,6 +37,46 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         return self
 
     @property
+    def git_access(self) -> Literal["own", "sm", "agents"]:
+        """Who gets the forge's token for git: nobody by default."""
+        return "own"
+
+    @property
+    def clone_url(self) -> str:
+        """Where git finds the repository over HTTPS, without `.git`; '' for nowhere."""
+        return ""
+
+    @property
+    def token_command(self) -> str:
+        """Command that prints the token; '' for none."""
+        return ""
+
+    @property
+    def token_file(self) -> Path | None:
+        """File with the token; None for none."""
+        return None
+
+    @property
+    def token_env(self) -> str:
+        """Variable with the token; '' for none."""
+        return ""
+
+    @property
+    def webhook_secret_command(self) -> str:
+        """Command that prints the secret of webhooks; '' for none."""
+        return ""
+
+    @property
+    def webhook_secret_file(self) -> Path | None:
+        """File with the secret of webhooks; None for none."""
+        return None
+
+    @property
+    def webhook_secret_env(self) -> str:
+        """Variable with the secret of webhooks; '' for none."""
+        return ""
+
+    @property
     def has_webhooks(self) -> bool:
         """Whether there is a secret by which it can sign webhooks."""
         return False
@@ -170,6 +210,11 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     def web_url(self) -> str:
         """Below which git finds repositories over HTTPS."""
         raise NotImplementedError
+
+    @property
+    def clone_url(self) -> str:
+        """Where git finds the repository, without `.git`."""
+        return f"{self.web_url}/{self.repository}"
 
     @property
     def page(self) -> str:

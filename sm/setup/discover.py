@@ -28,7 +28,7 @@ HUB = "hub"
 """Name of the remote that is added if `origin` is on another machine."""
 
 
-class Remote(Struct, frozen=True):
+class FoundRemote(Struct, frozen=True):
     """Remote; `bare` is the repository, if it is a bare one on this machine."""
 
     name: str
@@ -64,12 +64,12 @@ def _ask(repo: Path, *args: str) -> str | None:
     return result.stdout.strip() if result.code == 0 else None
 
 
-def list_remotes(repo: Path) -> tuple[Remote, ...]:
+def list_remotes(repo: Path) -> tuple[FoundRemote, ...]:
     """Return the remotes, those first that an embedded forge can use, among equals origin first."""
     found = []
     for name in (_ask(repo, "remote") or "").splitlines() if repo.is_dir() else ():
         url = _ask(repo, "remote", "get-url", name) or ""
-        found.append(Remote(name, url, find_bare(repo, url)))
+        found.append(FoundRemote(name, url, find_bare(repo, url)))
     order = {"origin": 0, HUB: 1}
     return tuple(sorted(found, key=lambda one: (one.bare is None, order.get(one.name, 2))))
 
@@ -80,7 +80,7 @@ def remote_url(repo: Path, name: str) -> str:
     return found or ""
 
 
-def find_shared_remote(remotes: tuple[Remote, ...], used: str) -> str | None:
+def find_shared_remote(remotes: tuple[FoundRemote, ...], used: str) -> str | None:
     """Return the remote that people share beside ours: origin, else the only other one."""
     others = [one.name for one in remotes if one.name != used]
     if "origin" in others:

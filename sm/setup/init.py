@@ -24,9 +24,9 @@ from sm.config.read import SUFFIXES
 from sm.config.schema import AgentSettings, ProjectSettings
 from sm.config.write import Values, check_values, format_text
 from sm.setup import discover, mend
-from sm.setup.discover import HUB, Remote, find_agent
+from sm.setup.discover import HUB, FoundRemote, find_agent
 from sm.setup.existing import Existing, find_holder
-from sm.setup.mend import Change
+from sm.setup.mend import Mending
 from sm.setup.variables import Variables
 from sm.store.files import write_atomic
 from sm.store.paths import check_name
@@ -54,7 +54,7 @@ class Hub(Struct, frozen=True):
     remote: str
     bare: Path
     is_new: bool
-    beside: Remote | None = None
+    beside: FoundRemote | None = None
     is_named: bool = False
 
 
@@ -170,7 +170,7 @@ def locate_bare(repo: Path) -> Path:
     return locate_hub(repo) / "repo.git"
 
 
-def choose_hub(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> Hub:
+def choose_hub(repo: Path, remotes: tuple[FoundRemote, ...], wanted: str | None) -> Hub:
     """Choose the repository that agents push to: a bare local remote, else a new one.
 
     Raises:
@@ -293,7 +293,7 @@ def _write(setup: Setup) -> Iterator[str]:
         allowed.allow(setup.output, text.encode())  # the person has just agreed to it
 
 
-def list_changes(setup: Setup) -> Iterator[Change]:
+def list_changes(setup: Setup) -> Iterator[Mending]:
     """Yield the changes that the clone's configuration needs, once there is a hub."""
     return mend.list_changes(setup.repo, setup.hub.remote, setup.primary)
 

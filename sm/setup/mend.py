@@ -15,37 +15,37 @@ from sm.adapters.process import ANY_CODE
 from sm.setup.repository import is_relative
 
 
-class Change(Struct, frozen=True):
+class Mending(Struct, frozen=True):
     """Change of the clone's configuration: what it is for, and what makes it."""
 
     what: str
     make: Callable[[], None]
 
 
-def list_changes(repo: Path, remote: str, primary: str) -> Iterator[Change]:
+def list_changes(repo: Path, remote: str, primary: str) -> Iterator[Mending]:
     """Yield what has to be settled in the clone; nothing at a second run."""
     yield from _absolute(repo, remote, push=False)
     yield from _absolute(repo, remote, push=True)
     yield from _upstream(repo, remote, primary)
 
 
-def _absolute(repo: Path, remote: str, *, push: bool) -> Iterator[Change]:
+def _absolute(repo: Path, remote: str, *, push: bool) -> Iterator[Mending]:
     """Mend a path that begins at the clone: it leads elsewhere from a worktree, and a submodule."""
     name = f"remote.{remote}.{'pushurl' if push else 'url'}"
     url = Git(repo).setting(name)
     if is_relative(url) and (repo / url).exists():
         path = os.path.normpath(repo / url)
-        yield Change(
+        yield Mending(
             f"remote '{remote}' gets its whole path, '{path}', which holds in worktrees, too",
             lambda: _configure(repo, name, path),
         )
 
 
-def _upstream(repo: Path, remote: str, primary: str) -> Iterator[Change]:
+def _upstream(repo: Path, remote: str, primary: str) -> Iterator[Mending]:
     """Track the remote's branch, so that `git pull` brings what agents have merged."""
     git = Git(repo)
     if git.rev_parse(f"refs/heads/{primary}") and not git.setting(f"branch.{primary}.remote"):
-        yield Change(
+        yield Mending(
             f"branch '{primary}' gets '{remote}/{primary}' as its upstream: git pull brings what "
             "agents have merged",
             lambda: _track(repo, remote, primary),

@@ -10,11 +10,11 @@ from msgspec import Struct
 from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.config.forges import ForgeSettings
-from sm.setup.discover import Remote
+from sm.setup.discover import FoundRemote
 from sm.setup.init import Hub
 
 
-class Wish(Struct, frozen=True):
+class ForgeChoice(Struct, frozen=True):
     """What was said about the forge; '' and None for nothing."""
 
     kind: str
@@ -26,7 +26,9 @@ class Wish(Struct, frozen=True):
     has_ci: bool = True
 
 
-def choose_remote(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> tuple[Hub, str]:
+def choose_remote(
+    repo: Path, remotes: tuple[FoundRemote, ...], wanted: str | None
+) -> tuple[Hub, str]:
     """The remote of the forge, and where it leads; origin, or the only one, if none is wanted.
 
     Raises:
@@ -45,7 +47,7 @@ def choose_remote(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -
 class Chooser(Protocol):
     """Finds the settings of one kind of forge."""
 
-    def __call__(self, wish: Wish, url: str) -> ForgeSettings:
+    def __call__(self, wish: ForgeChoice, url: str) -> ForgeSettings:
         """The settings of the forge that the remote at `url` leads to.
 
         Raises:
@@ -61,7 +63,7 @@ def list_kinds() -> list[str]:
     return ["local", *(name for name, part in parts if getattr(part.entry, "chooser", ""))]
 
 
-def choose_forge(wish: Wish, url: str) -> ForgeSettings:
+def choose_forge(wish: ForgeChoice, url: str) -> ForgeSettings:
     """The settings of the forge that the remote at `url` leads to, see `Chooser`."""
     part = plugin.list_parts("forges")[wish.kind]
     chooser: Chooser = plugin.load_entry(part._replace(entry=part.entry.chooser))

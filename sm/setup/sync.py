@@ -37,7 +37,7 @@ class Direction(StrEnum):
     APART = "apart"
 
 
-class Standing(Struct, frozen=True):
+class CloneStanding(Struct, frozen=True):
     """Standing of the primary branch on both sides, and how many commits each side lacks."""
 
     hub: str
@@ -74,7 +74,7 @@ class Standing(Struct, frozen=True):
 class Synced(Struct, frozen=True):
     """State before, and the carried commits, newest first, as git names them."""
 
-    standing: Standing
+    standing: CloneStanding
     commits: tuple[str, ...]
 
 
@@ -119,7 +119,7 @@ def look(project: ProjectSettings, remote: str) -> Synced:
             f"'{remote}/{branch}' and '{project.remote}/{branch}' have no commit in common: name "
             "the right remote with --remote; in a shallow clone run 'git fetch --unshallow' first"
         )
-    standing = Standing(
+    standing = CloneStanding(
         project.remote,
         remote,
         branch,
@@ -177,7 +177,7 @@ def merge(project: ProjectSettings, remote: str) -> tuple[str, Synced]:
     raise SmError(f"'{project.primary_branch}' goes on changing: try again")
 
 
-def check_merge(project: ProjectSettings, standing: Standing) -> None:
+def check_merge(project: ProjectSettings, standing: CloneStanding) -> None:
     """Refuse to merge what does not go together.
 
     Raises:
@@ -190,7 +190,7 @@ def check_merge(project: ProjectSettings, standing: Standing) -> None:
         raise MergeConflictError(f"both have changed {shown}{more}: nothing was merged")
 
 
-def list_remedies(project: ProjectSettings, standing: Standing) -> tuple[str, ...]:
+def list_remedies(project: ProjectSettings, standing: CloneStanding) -> tuple[str, ...]:
     """Return the commands that bring the two together again."""
     ours, theirs = (f"{name}/{standing.branch}" for name in (standing.hub, standing.beside))
     clone, folder = ("git", "-C", str(project.repo)), f"{project.repo}-sync"
@@ -214,14 +214,14 @@ def list_remedies(project: ProjectSettings, standing: Standing) -> tuple[str, ..
     )
 
 
-def _commits(git: Git, standing: Standing) -> tuple[str, ...]:
+def _commits(git: Git, standing: CloneStanding) -> tuple[str, ...]:
     if standing.direction in (Direction.NONE, Direction.APART):
         return ()
     update = standing.update
     return tuple(git.log_oneline(update.expected, update.new).splitlines())
 
 
-def _carry(project: ProjectSettings, standing: Standing) -> None:
+def _carry(project: ProjectSettings, standing: CloneStanding) -> None:
     is_out = standing.direction is Direction.OUT
     git = Git(project.repo, list_git_settings(project))
     giver = standing.hub if is_out else standing.beside
@@ -240,7 +240,7 @@ def _carry(project: ProjectSettings, standing: Standing) -> None:
 
 
 def _bring_large_files(
-    project: ProjectSettings, standing: Standing, giver: str, receiver: str
+    project: ProjectSettings, standing: CloneStanding, giver: str, receiver: str
 ) -> None:
     ref = f"refs/remotes/{giver}/{standing.branch}"
     if lfs.is_installed() and lfs.is_used(project.repo, ref):

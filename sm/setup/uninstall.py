@@ -36,7 +36,7 @@ COMMANDS = ("sm", "dev-poll", "agent-session")
 """Commands that a person links into a folder on PATH."""
 
 
-class Part(Struct, frozen=True):
+class Remainder(Struct, frozen=True):
     """Part that is ours. `kept` says why it stays, '' if it goes; `remove` does that."""
 
     what: str
@@ -65,7 +65,9 @@ def check_nothing_runs(
         raise SmError(f"sessions are on record: end them first: {'; '.join(ends)}")
 
 
-def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:
+def list_parts(
+    machine: Machine, config: Config | None, env: Mapping[str, str]
+) -> Iterator[Remainder]:
     """Return all parts that are ours, in the order in which they go; nothing is changed."""
     for settings in config.projects if config else ():
         assert config is not None
@@ -75,39 +77,39 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
         yield from _list_files(project)
     yield from _list_hooks(env)
     for files in list_running(machine.root):
-        yield Part(f"service: {files.name}", remove=partial(end_service, files))
+        yield Remainder(f"service: {files.name}", remove=partial(end_service, files))
     if machine.root.private.is_dir():
         state = machine.root.private
-        yield Part(f"state: {state}", remove=lambda: shutil.rmtree(state))
+        yield Remainder(f"state: {state}", remove=lambda: shutil.rmtree(state))
     record = pause.locate(machine.root)
     for path in (record, record.with_suffix(".lock")):
         if path.is_file():
-            yield Part(f"what is paused: {path}", remove=path.unlink)
+            yield Remainder(f"what is paused: {path}", remove=path.unlink)
     database = machine.settings.bridge_database
     if database.is_file():
-        yield Part(f"threads of chats: {database}", kept="they are your own words")
+        yield Remainder(f"threads of chats: {database}", kept="they are your own words")
     yield from _list_configuration(config, env)
     yield from _list_links(env)
     for _, list_own in plugin.load_parts("files"):
         yield from list_own(machine, env)
 
 
-def _list_worktrees(project: Project) -> Iterator[Part]:
+def _list_worktrees(project: Project) -> Iterator[Remainder]:
     try:
         found = kept_worktrees.list_all(project)
         branches = _find_branches(project, {one.issue for one in found})
     except SmError as error:
-        yield Part(f"worktrees of {project.name}", kept=error.message)
+        yield Remainder(f"worktrees of {project.name}", kept=error.message)
         return
     if branches:
         what = f"branches of {project.settings.repo}: {', '.join(branches)}"
-        yield Part(what, kept="the clone and its branches are yours")
+        yield Remainder(what, kept="the clone and its branches are yours")
     for one in found:
         what, issue = f"worktree: {one.path}", one.issue
         if kept := one.problem or "; ".join(one.lost):
-            yield Part(what, kept=kept)
+            yield Remainder(what, kept=kept)
         else:
-            yield Part(what, remove=partial(kept_worktrees.drop, project, issue))
+            yield Remainder(what, remove=partial(kept_worktrees.drop, project, issue))
 
 
 def _find_branches(project: Project, in_worktrees: set[IssueId]) -> list[str]:
@@ -116,11 +118,11 @@ def _find_branches(project: Project, in_worktrees: set[IssueId]) -> list[str]:
     return [branch for issue, branch in found.items() if issue not in in_worktrees]
 
 
-def _list_hub(project: Project) -> Iterator[Part]:
+def _list_hub(project: Project) -> Iterator[Remainder]:
     """List the embedded forge, the bare repository and the remote, if `sm init` has made them."""
     settings = project.settings
     if not isinstance(settings.forge, LocalSettings):
-        yield Part(f"labels and claims at {settings.forge.place}", kept="others may use them")
+        yield Remainder(f"labels and claims at {settings.forge.place}", kept="others may use them")
         return
     hub = locate_hub(settings.repo)
     bare = find_bare(settings.repo, remote_url(settings.repo, settings.remote))
@@ -130,14 +132,14 @@ def _list_hub(project: Project) -> Iterator[Part]:
     if forge.is_dir():
         open_issues = _count_open(project)
         kept = why or (f"{open_issues} in it are open" if open_issues else "")
-        yield Part(f"issues and pull requests: {forge}", kept, lambda: shutil.rmtree(forge))
+        yield Remainder(f"issues and pull requests: {forge}", kept, lambda: shutil.rmtree(forge))
     if bare is None:
         return
     what = f"remote '{settings.remote}' of {settings.repo}, and its repository {bare}"
     if not is_ours:
-        yield Part(what, kept="sm has not made it")
+        yield Remainder(what, kept="sm has not made it")
     else:
-        yield Part(what, why, lambda: _remove_hub(settings.repo, settings.remote, bare))
+        yield Remainder(what, why, lambda: _remove_hub(settings.repo, settings.remote, bare))
 
 
 def _find_only_there(project: Project, bare: Path) -> str:
@@ -178,7 +180,7 @@ def _remove_hub(repo: Path, remote: str, bare: Path) -> None:
         bare.parent.rmdir()
 
 
-def _list_files(project: Project) -> Iterator[Part]:
+def _list_files(project: Project) -> Iterator[Remainder]:
     """List the protocol's files, which lie beside the state for agents and scripts."""
     root, name = project.root, project.name
     folder = root.phase(name, 1).parent
@@ -188,32 +190,32 @@ def _list_files(project: Project) -> Iterator[Part]:
     ] + [root.phase(name, 1).name.replace("-1.", "-[0-9]*.")]
     for path in sorted(found for pattern in patterns for found in folder.glob(pattern)):
         if path.lstat().st_uid == os.geteuid():
-            yield Part(f"file: {path}", remove=path.unlink)
+            yield Remainder(f"file: {path}", remove=path.unlink)
 
 
-def _list_hooks(env: Mapping[str, str]) -> Iterator[Part]:
+def _list_hooks(env: Mapping[str, str]) -> Iterator[Remainder]:
     path = install_hooks.default_settings(env)
     try:
         is_there = any(hook.installed for hook in install_hooks.look(path).hooks)
     except SmError as error:
-        yield Part(f"hooks in {path}", kept=error.message)
+        yield Remainder(f"hooks in {path}", kept=error.message)
         return
     if is_there:
-        yield Part(f"hooks in {path}", remove=lambda: install_hooks.uninstall(path))
+        yield Remainder(f"hooks in {path}", remove=lambda: install_hooks.uninstall(path))
 
 
-def _list_configuration(config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:
+def _list_configuration(config: Config | None, env: Mapping[str, str]) -> Iterator[Remainder]:
     folder = find_user_folder(env)
     if config and config.source != folder and config.source.parent != folder:
-        yield Part(f"configuration: {config.source}", kept="it lies among your own files")
+        yield Remainder(f"configuration: {config.source}", kept="it lies among your own files")
     for path in list_files(folder):
-        yield Part(f"configuration: {path}", remove=path.unlink)
+        yield Remainder(f"configuration: {path}", remove=path.unlink)
 
 
-def _list_links(env: Mapping[str, str]) -> Iterator[Part]:
+def _list_links(env: Mapping[str, str]) -> Iterator[Remainder]:
     ours = find_shell_root() / "bin"
     for folder in dict.fromkeys(env.get("PATH", "").split(os.pathsep)):
         for name in COMMANDS if folder else ():
             path = Path(folder) / name
             if path.is_symlink() and path.resolve() == (ours / name).resolve():
-                yield Part(f"link: {path}", remove=path.unlink)
+                yield Remainder(f"link: {path}", remove=path.unlink)

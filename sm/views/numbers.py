@@ -20,7 +20,7 @@ from sm.sessions.history import Count, Verb
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.views.trace import MERGED, OUTCOMES
-from sm.views.whose_turn import Span, Standing, Turn, is_end
+from sm.views.whose_turn import Span, Turn, TurnStanding, is_end
 
 OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+|[A-Z][A-Z0-9_]*_[0-9]+)", re.ASCII)
 """Name of an issue's session; dots of its project are underscores there."""
@@ -94,7 +94,7 @@ class Numbers:
         self.first_at = 0.0
         self._days = Days()
         self._sums: dict[tuple[str, str], dict[str, float]] = {}
-        self._standings: dict[str, Standing] = {}
+        self._standings: dict[str, TurnStanding] = {}
         self._merged: set[str] = set()
 
     def take(self, found: Iterable[Event], now: float) -> None:
@@ -141,7 +141,7 @@ class Numbers:
         if standing is None:
             if not isinstance(event, BEGINNINGS):
                 return  # what is told of a session that is over, or began before the journal
-            standing = self._standings[session] = Standing(at)
+            standing = self._standings[session] = TurnStanding(at)
         self._enter(session, standing.take(event, at))
         if is_end(event):
             del self._standings[session]

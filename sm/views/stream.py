@@ -69,7 +69,7 @@ def _looks(path: Path, pause: Callable[[], None] | None) -> Iterator[Iterable[by
                 yield current.lines()
 
 
-class _File:
+class _StreamFile:
     """Journal that is being read. It is kept open, so its renaming loses nothing."""
 
     def __init__(self, fd: int) -> None:
@@ -94,8 +94,8 @@ class _File:
             yield from whole
 
 
-def _opened(path: Path, files: ExitStack) -> _File | None:
+def _opened(path: Path, files: ExitStack) -> _StreamFile | None:
     try:
-        return _File(files.enter_context(open_guarded(path, os.O_RDONLY)))
+        return _StreamFile(files.enter_context(open_guarded(path, os.O_RDONLY)))
     except FileNotFoundError:
         return None

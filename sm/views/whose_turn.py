@@ -52,7 +52,7 @@ GOES_ON = frozenset({Count.RESUME, Count.GO_ON, Count.NO_ATTEMPT})
 """Counts that mean the end of a wait."""
 
 
-class Standing:
+class TurnStanding:
     """Standing of a session since `since`: its events so far say whose turn it is."""
 
     __slots__ = ("asked", "held", "paused", "phase", "since", "turn", "written")
@@ -146,16 +146,16 @@ class Standing:
         self.paused.discard(resumed.what)
 
 
-CHANGES: dict[type[Event], Callable[[Standing, Any], None]] = {
-    events.StepDone: Standing.take_step,
-    events.Decided: Standing.take_decision,
-    events.MessageSent: Standing.take_message,
-    events.Paused: Standing.pause,
-    events.Resumed: Standing.resume,
-    events.Claimed: Standing.begin,
-    events.Started: Standing.begin,
-    events.Reply: Standing.begin,
-    events.RecoverAsked: Standing.begin,
+CHANGES: dict[type[Event], Callable[[TurnStanding, Any], None]] = {
+    events.StepDone: TurnStanding.take_step,
+    events.Decided: TurnStanding.take_decision,
+    events.MessageSent: TurnStanding.take_message,
+    events.Paused: TurnStanding.pause,
+    events.Resumed: TurnStanding.resume,
+    events.Claimed: TurnStanding.begin,
+    events.Started: TurnStanding.begin,
+    events.Reply: TurnStanding.begin,
+    events.RecoverAsked: TurnStanding.begin,
 }
 """Changes by each kind of event; other kinds change nothing."""
 

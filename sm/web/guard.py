@@ -45,7 +45,7 @@ DRAIN_LIMIT = 8 * 1024 * 1024
 connection reset, and would never read why."""
 
 
-class Rules(Struct, frozen=True):
+class GuardRules(Struct, frozen=True):
     """The `token` that every request must bring, '' for none; `loopback`: only this machine.
 
     `readers` are tokens that only read, and `look` returns all tokens that count now, if they can
@@ -195,7 +195,7 @@ class Guard:
     """Admits what the rules allow, and closes the connection of a client that goes on sending."""
 
     def __init__(
-        self, app: ASGIApp, rules: Rules, find: Callable[[Scope], Declared] = _find_unknown
+        self, app: ASGIApp, rules: GuardRules, find: Callable[[Scope], Declared] = _find_unknown
     ) -> None:
         """Stand before `app`; `find` says which of its routes answers a request."""
         self.app = app

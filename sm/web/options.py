@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import socket
 
     from sm.sessions.machine import Machine
-    from sm.web.guard import Rules
+    from sm.web.guard import GuardRules
 
 
 def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -67,7 +67,7 @@ def listening(
     *,
     path: str = "",
     public_url: str = "",
-) -> Iterator[tuple[socket.socket, Rules]]:
+) -> Iterator[tuple[socket.socket, GuardRules]]:
     """Listen as the options say, and yield the socket and who may ask; print its URL, with `path`.
 
     `public_url`: where a proxy on this machine offers it to others, '' for nowhere. Then what is
@@ -77,7 +77,7 @@ def listening(
         UsageError: an agent has called, or there is no such place or token.
 
     """
-    from sm.web.guard import Rules
+    from sm.web.guard import GuardRules
     from sm.web.listening import format_url, is_loopback, parse_public_origin, read_token
 
     check_may_serve(machine)
@@ -85,7 +85,7 @@ def listening(
     public = parse_public_origin(public_url)
     with listening_on_port(address, port, bool(token), public) as listener, ending_quietly():
         say(f"listening on {format_url(address, listener.getsockname()[1])}{path}")
-        yield listener, Rules(token, is_loopback(listener), public, issues=bool(public))
+        yield listener, GuardRules(token, is_loopback(listener), public, issues=bool(public))
     leave()
 
 

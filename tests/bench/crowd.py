@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.adapters import procfs
-from sm.adapters.forge.local.document import Document, render
+from sm.adapters.forge.local.document import ForgeFile, render
 from sm.adapters.forge.local.issues import make_front
 from sm.adapters.forge.model import PullState
 from sm.adapters.procfs import Process
@@ -122,12 +122,12 @@ def _feed(folder: Path, text: str, *command: str) -> None:
 def _on_forge(project: Project, issue: int, head: str) -> None:
     folder = local_forge(project).folder
     front: dict[str, object] = make_front(f"Issue {issue}", "ada") | {"labels": ["in-progress"]}
-    document = Document({"number": issue} | front, "Please.\n")
+    document = ForgeFile({"number": issue} | front, "Please.\n")
     folder.file("issues", issue).write_bytes(render(document))
     if head:
         front = make_front(f"Issue {issue}", "sm") | {"state": str(PullState.OPEN)}
         front |= {"branch": project.settings.branch(issue), "base": "main", "head": head}
-        document = Document({"number": FIRST_PULL + issue} | front, f"Closes #{issue}")
+        document = ForgeFile({"number": FIRST_PULL + issue} | front, f"Closes #{issue}")
         folder.file("pulls", FIRST_PULL + issue).write_bytes(render(document))
 
 

@@ -18,7 +18,7 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.store.files import append_line
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.plugins.page.client import Browser
@@ -74,7 +74,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 
 def _take(project: Project, path: str) -> Take:
     """One request as the server answers it, without the socket."""
-    browser = Browser(make_application(project.machine, "1", Rules(), {}))
+    browser = Browser(make_application(project.machine, "1", GuardRules(), {}))
 
     def ask() -> None:
         assert browser.get(path).status_code == 200

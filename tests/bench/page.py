@@ -16,7 +16,7 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.files import append_line
 from sm.views.board import WatchedBoard
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 
@@ -54,7 +54,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 
 def _serve(project: Project, loop: asyncio.AbstractEventLoop) -> Take:
     """One request as the server answers it, without the socket."""
-    server = make_application(project.machine, "1", Rules(), {})
+    server = make_application(project.machine, "1", GuardRules(), {})
     headers = [(b"host", b"127.0.0.1")]
     scope = {
         "type": "http",

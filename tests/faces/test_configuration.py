@@ -13,7 +13,7 @@ from rich.console import Console
 from sm.__main__ import run
 from sm.cli.status import Watched
 from sm.plugins.metrics.reader import FactsReader
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.top.feed import Feed
 from sm.sessions.project import Project
 from sm.views import projects as reading
@@ -160,7 +160,7 @@ def test_what_did_not_change_is_not_read_again(
 
 
 def test_a_page_that_is_open_hears_of_another_configuration(project: Project) -> None:
-    looks = Looks(project.machine)
+    looks = BoardReader(project.machine)
     looks.read()
     before = looks.stamp_configuration()
     assert looks.stamp_configuration() == before

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
+from sm.adapters.agent.codex_limits import CodexLimits, Limit, read_limits
 from sm.base.clock import format_time
 from sm.issues.rules.allowance import Stage as Spent
 from sm.plugins.windows import figures
@@ -98,7 +98,7 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
     wait_for(lambda: agent_state.read(target.dir).state is State.IDLE, "the end of the turn")
     rollout = window.read(target.dir).conversation
     assert rollout
-    told = Limits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
+    told = CodexLimits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
     wait_for(lambda: read_limits(rollout) == told, "the figures in the rollout")
     assert_held(target, tmp_path / "codex" / ".codex")
     assert read_line(target).five_hours == Allowance(94.5, FIVE_RESET)

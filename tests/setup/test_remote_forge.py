@@ -21,7 +21,7 @@ from sm.plugins.forges.settings import (
     GitlabSettings,
 )
 from sm.setup.problems import list_project_problems
-from sm.setup.remote_forge import Wish, choose_forge
+from sm.setup.remote_forge import ForgeChoice, choose_forge
 from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.hub import make_hub
 
@@ -164,23 +164,23 @@ def test_a_token_that_is_refused_is_told_before_anything_is_written(
     ],
 )
 def test_the_remote_tells_the_repository(kind: str, url: str, expected: object) -> None:
-    assert choose_forge(Wish(kind, token_env="T"), url) == expected
+    assert choose_forge(ForgeChoice(kind, token_env="T"), url) == expected
 
 
 @pytest.mark.parametrize(
     ("wish", "url", "said"),
     [
-        (Wish("github", token_env="T"), "/srv/b.git", "give --repository"),
-        (Wish("github", token_env="T"), "git@github.com:a/b/c.git", "give --repository"),
-        (Wish("gitea", repository="a/b", token_env="T"), "/srv/b.git", "give --forge-url"),
+        (ForgeChoice("github", token_env="T"), "/srv/b.git", "give --repository"),
+        (ForgeChoice("github", token_env="T"), "git@github.com:a/b/c.git", "give --repository"),
+        (ForgeChoice("gitea", repository="a/b", token_env="T"), "/srv/b.git", "give --forge-url"),
         (
-            Wish("gitea"),
+            ForgeChoice("gitea"),
             "git@code.example.com:a/b.git",
             "make one at https://code.example.com/user/settings/applications",
         ),
     ],
 )
-def test_what_cannot_be_told_is_asked_for(wish: Wish, url: str, said: str) -> None:
+def test_what_cannot_be_told_is_asked_for(wish: ForgeChoice, url: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         choose_forge(wish, url)
 
@@ -189,5 +189,5 @@ def test_the_github_cli_has_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "gh").write_text("#!/bin/sh\n")
     (tmp_path / "gh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{shlex.quote(os.environ['PATH'])}")
-    found = choose_forge(Wish("github"), "git@github.com:a/b.git")
+    found = choose_forge(ForgeChoice("github"), "git@github.com:a/b.git")
     assert found == GithubSettings(repository="a/b", token_command=GH)

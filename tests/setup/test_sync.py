@@ -360,5 +360,5 @@ def test_the_other_remote_is_found_or_named(place: Place, said: Said) -> None:
 def test_only_what_one_lacks_is_carried(
     only_ours: int, only_theirs: int, direction: sync.Direction
 ) -> None:
-    standing = sync.Standing("hub", "origin", "main", "o", "t", only_ours, only_theirs)
+    standing = sync.CloneStanding("hub", "origin", "main", "o", "t", only_ours, only_theirs)
     assert standing.direction is direction

@@ -19,7 +19,7 @@ from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 from sm.views.numbers import FIELDS, DayNumbers, Numbers, add_up
 from sm.views.numbers_reading import NumbersReader
-from sm.views.whose_turn import Span, Standing, Turn
+from sm.views.whose_turn import Span, Turn, TurnStanding
 from tests.helpers import remove_tree
 
 CI, REVIEW, ESCALATE = "PHASE:awaiting_ci", "PHASE:awaiting_review", "PHASE:escalate"
@@ -303,7 +303,7 @@ def test_a_clock_that_was_set_back_takes_no_time() -> None:
 
 
 def test_a_span_never_ends_before_it_begins() -> None:
-    assert Standing(10.0).advance(5.0) == Span(Turn.AGENT, 5.0, 5.0)
+    assert TurnStanding(10.0).advance(5.0) == Span(Turn.AGENT, 5.0, 5.0)
 
 
 def test_what_is_told_of_times_to_come_happened_by_now() -> None:

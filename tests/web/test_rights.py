@@ -20,19 +20,19 @@ from sm.plugins.http.webhooks import Receiver
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
 from sm.web.endpoint import Endpoint
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from sm.web.rights import ONLY_READS, PEER, Keys, Right, Trust
 from sm.web.sites import Entrance, Site, load_sites, make_site_routes
 from tests.plugins.page.client import Browser
 
 ACTS, READS = "a" * 32, "r" * 32
 PUBLIC = "https://sm.example.org"
-ENDPOINT_RULES = Rules(ACTS, readers=(READS, "s" * 32))
-BEHIND_PROXY = Rules(public=PUBLIC, trust=Trust.NOBODY)
-MINE = Rules(ACTS, trust=Trust.OWNER)
+ENDPOINT_RULES = GuardRules(ACTS, readers=(READS, "s" * 32))
+BEHIND_PROXY = GuardRules(public=PUBLIC, trust=Trust.NOBODY)
+MINE = GuardRules(ACTS, trust=Trust.OWNER)
 
 
-def make_app(root: Root, rules: Rules) -> ASGIApp:
+def make_app(root: Root, rules: GuardRules) -> ASGIApp:
     machine = Machine(MachineSettings(state_root=root.path))
     nobody = cast("Receiver", None)
     return make_application(machine, "1", rules, {"harb": nobody})
@@ -89,7 +89,7 @@ def test_each_route_says_whether_it_acts(root: Root) -> None:
     ]
     assert len(routes) > 15
     assert not [one.route for one in routes if one.acts is None]
-    served = getattr(make_app(root, Rules()), "routes", [])
+    served = getattr(make_app(root, GuardRules()), "routes", [])
     assert len(served) == len(routes), "one is offered that is not among these"
 
 
@@ -128,7 +128,7 @@ def test_the_description_says_for_what_a_token_that_reads_is_good(root: Root) ->
 
 
 def test_tokens_that_read_alone_let_nobody_act(root: Root) -> None:
-    client = Browser(make_app(root, Rules(readers=(READS,))))
+    client = Browser(make_app(root, GuardRules(readers=(READS,))))
     for method, path in list_requests(acts=True):
         if not path.startswith("/webhooks/"):
             assert client.ask(method, path, {}).status_code == 401, path
@@ -183,14 +183,14 @@ def test_a_site_that_has_no_logins_is_closed_with_the_server(
     for rules, origin in (
         (BEHIND_PROXY, PUBLIC),
         (structs.replace(BEHIND_PROXY, token=ACTS), PUBLIC),
-        (Rules(readers=(READS,)), "http://localhost:1"),
-        (Rules(trust=Trust.OWNER), "http://localhost:1"),
+        (GuardRules(readers=(READS,)), "http://localhost:1"),
+        (GuardRules(trust=Trust.OWNER), "http://localhost:1"),
     ):
         client = Browser(make_app(root, rules), origin)
         assert [client.ask("GET", path, {}).status_code for path in place] == [401, 401]
     client = Browser(make_app(root, ENDPOINT_RULES))
     assert [client.ask("GET", path, bear(READS)).status_code for path in place] == [403, 200]
-    for rules in (Rules(), Rules(ACTS)):  # with a token it decides itself, as before
+    for rules in (GuardRules(), GuardRules(ACTS)):  # with a token it decides itself, as before
         client = Browser(make_app(root, rules))
         assert [client.ask("GET", path, {}).status_code for path in place] == [200, 200]
 

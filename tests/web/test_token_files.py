@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.sessions.project import Project
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from sm.web.rights import Right
 from sm.web.token_files import TokenFiles
 from tests.plugins.page.client import Browser, make_server
@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return write(tmp_path / "acts", ACTS), write(tmp_path / "reads", READS)
 
 
-def find(rules: Rules, *tokens: str) -> list[Right]:
+def find(rules: GuardRules, *tokens: str) -> list[Right]:
     return [rules.keys.find_secret(one) for one in tokens]
 
 
@@ -35,7 +35,7 @@ def test_what_is_added_or_removed_counts_at_once(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     acts, reads = files
-    rules = Rules(ACTS, readers=(READS,), look=TokenFiles(ACTS, acts, reads).read)
+    rules = GuardRules(ACTS, readers=(READS,), look=TokenFiles(ACTS, acts, reads).read)
     assert find(rules, ACTS, READS, MORE) == [Right.ACT, Right.READ, Right.NOTHING]
     write(reads, "# of the dashboard", MORE)
     assert find(rules, ACTS, READS, MORE) == [Right.ACT, Right.NOTHING, Right.READ]
@@ -54,15 +54,15 @@ def test_what_is_added_or_removed_counts_at_once(
 
 
 def test_a_token_of_the_environment_stays(files: tuple[Path, Path]) -> None:
-    rules = Rules(MORE, look=TokenFiles(MORE, None, files[1]).read)
+    rules = GuardRules(MORE, look=TokenFiles(MORE, None, files[1]).read)
     assert find(rules, MORE, READS) == [Right.ACT, Right.READ]
     write(files[1], ACTS)
     assert find(rules, MORE, READS, ACTS) == [Right.ACT, Right.NOTHING, Right.READ]
-    assert find(Rules(MORE, look=TokenFiles(MORE, None, None).read), MORE) == [Right.ACT]
+    assert find(GuardRules(MORE, look=TokenFiles(MORE, None, None).read), MORE) == [Right.ACT]
 
 
 def test_the_whole_server_goes_by_it(project: Project, files: tuple[Path, Path]) -> None:
-    rules = Rules(ACTS, readers=(READS,), look=TokenFiles(ACTS, *files).read)
+    rules = GuardRules(ACTS, readers=(READS,), look=TokenFiles(ACTS, *files).read)
     browser = Browser(make_server(project.machine, rules=rules))
     paths = ("/sessions", "/", "/metrics")
 

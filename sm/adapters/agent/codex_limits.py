@@ -34,7 +34,7 @@ class Limit(Struct, frozen=True):
     resets_at: float | None = None
 
 
-class Limits(Struct, frozen=True):
+class CodexLimits(Struct, frozen=True):
     """Limits of the two windows, as the last answer said."""
 
     five_hours: Limit = Limit()
@@ -53,19 +53,19 @@ class _Said(Struct):
     secondary: _Window | None = None
 
 
-class _Payload(Struct):
+class _LimitsPayload(Struct):
     rate_limits: _Said | None = None
 
 
-class _Line(Struct):
+class _LimitsLine(Struct):
     timestamp: str = ""
-    payload: _Payload | None = None
+    payload: _LimitsPayload | None = None
 
 
-_lines = find_decoder(_Line)
+_lines = find_decoder(_LimitsLine)
 
 
-def read_limits(rollout: Path) -> Limits | None:
+def read_limits(rollout: Path) -> CodexLimits | None:
     """Return what the last answer said; None if none has, or not near the end."""
     for line in reversed(read_tail(rollout).split(b"\n")):
         if MARK in line and (found := _decode(line)):
@@ -87,7 +87,7 @@ def _open_nonblocking(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)  # a FIFO would wait
 
 
-def _decode(line: bytes) -> Limits | None:
+def _decode(line: bytes) -> CodexLimits | None:
     """Return the limits in a line; None if it is half a line, or says nothing of limits."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         found = _lines.decode(line)
@@ -96,7 +96,7 @@ def _decode(line: bytes) -> Limits | None:
     return None
 
 
-def _sort(said: _Said, at: float) -> Limits:
+def _sort(said: _Said, at: float) -> CodexLimits:
     """Sort the two windows by their lengths, which alone tell them apart."""
     five_hours = week = Limit()
     for window in filter(None, (said.secondary, said.primary)):
@@ -106,7 +106,7 @@ def _sort(said: _Said, at: float) -> Limits:
             five_hours = limit
         elif WEEK[0] <= minutes <= WEEK[1]:
             week = limit
-    return Limits(five_hours, week)
+    return CodexLimits(five_hours, week)
 
 
 def _find_reset(window: _Window, at: float) -> float | None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from sm.config.forges import RemoteSettings
+from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings
 
 Settings = tuple[tuple[str, str], ...]
@@ -21,7 +21,7 @@ Settings = tuple[tuple[str, str], ...]
 VERB = "git-credential"
 
 
-class Place(Struct, frozen=True):
+class TokenPlace(Struct, frozen=True):
     """Place of the one repository that the token is for, at `url` without `.git`."""
 
     url: str
@@ -44,8 +44,6 @@ def list_git_settings(project: ProjectSettings, *, for_agent: bool = False) -> S
     helpers are not asked for this repository: git would have them store the token.
     """
     forge = project.forge
-    if not isinstance(forge, RemoteSettings):
-        return ()
     if forge.git_access != "agents" and (for_agent or forge.git_access != "sm"):
         return ()
     place, found = find_place(forge), list[tuple[str, str]]()
@@ -58,12 +56,12 @@ def list_git_settings(project: ProjectSettings, *, for_agent: bool = False) -> S
     return tuple(found)
 
 
-def find_place(forge: RemoteSettings) -> Place:
+def find_place(forge: ForgeSettings) -> TokenPlace:
     """Return where git finds the repository."""
-    return Place(f"{forge.web_url}/{forge.repository}")
+    return TokenPlace(forge.clone_url)
 
 
-def _command(forge: RemoteSettings, place: Place) -> str:
+def _command(forge: ForgeSettings, place: TokenPlace) -> str:
     words = [sys.executable, "-Im", "sm", VERB, "--place", place.url]
     named = (
         ("--token-command", forge.token_command),

@@ -18,14 +18,14 @@ from sm.adapters.forge.trust import Trust
 PASSED = (CheckState.SUCCESS, CheckState.NONE)
 
 
-class Rules(Struct, frozen=True):
+class MergeRules(Struct, frozen=True):
     """Conditions of a project for a merge: a review, of one who is trusted."""
 
     review_required: bool
     trust: Trust
 
 
-def refuse(pull: PullRequest, head: str, rules: Rules) -> None:
+def refuse(pull: PullRequest, head: str, rules: MergeRules) -> None:
     """Raise the reason for which `pull` may not be merged at `head`, if there is one."""
     if pull.state is PullState.CLOSED:
         raise PullClosedError(f"pull request {pull.number} is closed: open a new one")
@@ -38,7 +38,7 @@ def refuse(pull: PullRequest, head: str, rules: Rules) -> None:
     _refuse_unreviewed(pull, rules)
 
 
-def _refuse_unreviewed(pull: PullRequest, rules: Rules) -> None:
+def _refuse_unreviewed(pull: PullRequest, rules: MergeRules) -> None:
     decisive = verdict(pull.reviews, pull.head, rules.trust)
     if decisive and decisive.state is ReviewState.CHANGES_REQUESTED:
         raise NotApprovedError(

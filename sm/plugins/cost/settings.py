@@ -14,7 +14,7 @@ from sm.config.shapes import read_section
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine
-    from sm.setup.uninstall import Part
+    from sm.setup.uninstall import Remainder
     from sm.store.paths import Root
 
 SESSION = "sm.session"
@@ -49,10 +49,10 @@ def find_folder(root: Root) -> Path:
     return root.plugins / "cost"
 
 
-def list_ledger(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+def list_ledger(machine: Machine, _env: Mapping[str, str]) -> Iterator[Remainder]:
     """List what `sm uninstall` says of the ledger, which stays."""
-    from sm.setup.uninstall import Part
+    from sm.setup.uninstall import Remainder
 
     path = find_ledger(machine.settings)
     if path.is_file():
-        yield Part(f"what agents have used: {path}", kept="nothing else knows it")
+        yield Remainder(f"what agents have used: {path}", kept="nothing else knows it")

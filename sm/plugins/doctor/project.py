@@ -12,7 +12,6 @@ from sm.adapters.forge.protocol import Accounted, Limited
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
-from sm.config.forges import RemoteSettings
 from sm.issues import meters
 from sm.issues.look import webhooks
 from sm.issues.look.polled import read_polled
@@ -82,7 +81,7 @@ def _find_mention_of_self(
 def check_webhooks(project: Project) -> Iterator[Finding]:
     """Check that the secret of webhooks can be read, and whether they arrive."""
     settings = project.settings.forge
-    if not isinstance(settings, RemoteSettings):
+    if not settings.is_elsewhere:
         return
     every = duration.show(project.settings.ci.poll_s)
     if not settings.has_webhooks:

@@ -14,7 +14,7 @@ from sm.plugins.forges.settings import (
     GithubSettings,
     GitlabSettings,
 )
-from sm.setup.remote_forge import Wish
+from sm.setup.remote_forge import ForgeChoice
 
 PLACE = re.compile(
     r"(?:(?P<web>https?://)|[a-z+]+://)?(?:[^@/]+@)?(?P<host>[^/:@]+)(?P<port>:\d+)?[:/]/?"
@@ -29,7 +29,7 @@ GITLAB_SSH = "altssh.gitlab.com"
 GH = "gh auth token"
 
 
-def choose_github(wish: Wish, url: str) -> GithubSettings:
+def choose_github(wish: ForgeChoice, url: str) -> GithubSettings:
     """The repository on GitHub, or on the GitHub Enterprise of the remote."""
     found = _match(url)
     keys = _find_keys(wish, url, found)
@@ -40,17 +40,17 @@ def choose_github(wish: Wish, url: str) -> GithubSettings:
     return GithubSettings(**keys | _token(wish, web))
 
 
-def choose_forgejo(wish: Wish, url: str) -> ForgejoSettings:
+def choose_forgejo(wish: ForgeChoice, url: str) -> ForgejoSettings:
     """The repository on the Forgejo of the remote."""
     return ForgejoSettings(**_choose_hosted(wish, url, _match(url)))
 
 
-def choose_gitea(wish: Wish, url: str) -> GiteaSettings:
+def choose_gitea(wish: ForgeChoice, url: str) -> GiteaSettings:
     """The repository on the Gitea of the remote."""
     return GiteaSettings(**_choose_hosted(wish, url, _match(url)))
 
 
-def choose_gitlab(wish: Wish, url: str) -> GitlabSettings:
+def choose_gitlab(wish: ForgeChoice, url: str) -> GitlabSettings:
     """The project on the GitLab of the remote, perhaps in groups within groups."""
     return GitlabSettings(**_choose_hosted(wish, url, PLACE.fullmatch(url)))
 
@@ -61,7 +61,7 @@ def _match(url: str) -> re.Match[str] | None:
     return found if found and not found["groups"] else None
 
 
-def _choose_hosted(wish: Wish, url: str, found: re.Match[str] | None) -> dict[str, Any]:
+def _choose_hosted(wish: ForgeChoice, url: str, found: re.Match[str] | None) -> dict[str, Any]:
     """The keys of the settings; wrong ones are refused when the configuration is checked."""
     keys = _find_keys(wish, url, found)
     address = wish.url or (_server(found)[1] if found else "")
@@ -70,7 +70,7 @@ def _choose_hosted(wish: Wish, url: str, found: re.Match[str] | None) -> dict[st
     return keys | {"url": address} | _token(wish, address)
 
 
-def _find_keys(wish: Wish, url: str, found: re.Match[str] | None) -> dict[str, Any]:
+def _find_keys(wish: ForgeChoice, url: str, found: re.Match[str] | None) -> dict[str, Any]:
     """The repository, and whether it has CI."""
     repository = wish.repository or (found["path"] if found else "")
     if not repository:
@@ -98,7 +98,7 @@ TOKEN_PAGES = {
 """Pages on which a person makes a token, by the kind of server."""
 
 
-def _token(wish: Wish, server: str) -> dict[str, Any]:
+def _token(wish: ForgeChoice, server: str) -> dict[str, Any]:
     """The key that says where the token is."""
     if wish.token_command:
         return {"token_command": wish.token_command}

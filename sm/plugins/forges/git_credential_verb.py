@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sm.adapters.forge.git_access import Place
+from sm.adapters.forge.git_access import TokenPlace
 from sm.adapters.token import TokenSource, read_token
 from sm.base.output import pass_on
 
@@ -31,10 +31,10 @@ def command(
         return
     source = TokenSource(token_command, token_file, token_env)
     question = sys.stdin.buffer.read(LIMIT).decode("utf-8", "surrogateescape")  # "\r" as it is
-    pass_on(answer(Place(url), source, question).encode())
+    pass_on(answer(TokenPlace(url), source, question).encode())
 
 
-def answer(place: Place, source: TokenSource, question: str) -> str:
+def answer(place: TokenPlace, source: TokenSource, question: str) -> str:
     """Return what git is told that asks `question`, '' if it asks for something else.
 
     Its lines end in a newline and in nothing else: other signs that end lines may stand in a path,

@@ -26,7 +26,7 @@ from sm.web import running
 from sm.web.answers import Answer, answer_failure, answer_success
 from sm.web.closing import ClosingWebSocket
 from sm.web.endpoint import Endpoint
-from sm.web.guard import Guard, Rules
+from sm.web.guard import Guard, GuardRules
 from sm.web.rights import Declared, Keys, Trust, find_answering
 from sm.web.sites import Entrance, load_sites, make_site_routes
 
@@ -35,7 +35,7 @@ def serve(
     machine: Machine,
     version: str,
     listener: socket.socket,
-    rules: Rules,
+    rules: GuardRules,
     receivers: Mapping[str, Receiver],
     key: str = "",
     *,
@@ -58,7 +58,7 @@ def load_added() -> list[Endpoint]:
 def make_application(
     machine: Machine,
     version: str,
-    rules: Rules,
+    rules: GuardRules,
     receivers: Mapping[str, Receiver],
     key: str = "",
     *,

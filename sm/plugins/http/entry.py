@@ -17,7 +17,7 @@ from sm.web.token_files import TokenFiles
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine
-    from sm.web.guard import Rules
+    from sm.web.guard import GuardRules
     from sm.web.sites import Site
 
 FORWARDED = 8420
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rules]]:
+def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, GuardRules]]:
     """Listen there, and yield the socket and who may ask; print where that is.
 
     Raises:
@@ -44,7 +44,7 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
 
     """
     from sm.web import listening
-    from sm.web.guard import Rules
+    from sm.web.guard import GuardRules
     from sm.web.rights import Trust
     from sm.web.unix_socket import listen_at
 
@@ -67,11 +67,14 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
         port = 0 if entry.path else listener.getsockname()[1]
         say(f"listening on {entry.path or listening.format_url(entry.address, port)}")
         is_loopback = listening.is_loopback(listener)
-        yield listener, Rules(token, is_loopback, public, readers=readers, trust=trust, look=look)
+        yield (
+            listener,
+            GuardRules(token, is_loopback, public, readers=readers, trust=trust, look=look),
+        )
     leave()
 
 
-def print_link(listener: socket.socket, rules: Rules, sites: list[Site]) -> str:
+def print_link(listener: socket.socket, rules: GuardRules, sites: list[Site]) -> str:
     """Print the link for a browser, and how it gets there; return the key in it.
 
     Raises:
@@ -90,7 +93,7 @@ def print_link(listener: socket.socket, rules: Rules, sites: list[Site]) -> str:
     return key
 
 
-def _find_origin(listener: socket.socket, rules: Rules) -> str:
+def _find_origin(listener: socket.socket, rules: GuardRules) -> str:
     from sm.web.listening import format_url
 
     if rules.public:

@@ -18,7 +18,7 @@ APART_S = 5.0
 """Seconds from the end of one look to the beginning of the next."""
 
 
-class Looks:
+class ForgeLooks:
     """Looks of one project. `look` makes one; `sleep` waits between two."""
 
     def __init__(

@@ -193,7 +193,7 @@ ENDPOINTS = (
 )
 
 
-class Site(Struct, frozen=True):
+class RoutesSite(Struct, frozen=True):
     """Objects of the requests: the machine, receivers of webhooks by project, and their room."""
 
     machine: Machine
@@ -205,7 +205,7 @@ def make_routes(
     machine: Machine, endpoints: Iterable[Endpoint], receivers: Mapping[str, webhooks.Receiver]
 ) -> list[Route]:
     """Return these endpoints for Starlette, over the sessions of this machine."""
-    site = Site(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
+    site = RoutesSite(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
     quick, slow, signed = WorkerPools(16, 16), WorkerPools(4, 64), WorkerPools(4, 8)
 
     def choose_pools(endpoint: Endpoint) -> WorkerPools:
@@ -223,7 +223,9 @@ def make_routes(
     ]
 
 
-async def _answer(site: Site, endpoint: Endpoint, pools: WorkerPools, request: Request) -> Answer:
+async def _answer(
+    site: RoutesSite, endpoint: Endpoint, pools: WorkerPools, request: Request
+) -> Answer:
     try:
         with site.room.share() as share:
             call = await _call(site, endpoint, request, share)
@@ -257,7 +259,9 @@ async def _carry_out(worker: Worker, act: Callable[[], Answer]) -> Answer:
         raise HttpError(503, "the server stops: it may still be carried out") from None
 
 
-async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.Share) -> Call[Any]:
+async def _call(
+    site: RoutesSite, endpoint: Endpoint, request: Request, share: bodies.Share
+) -> Call[Any]:
     if endpoint.signed:
         return await _receive(site, endpoint, request, share)
     ident = request.path_params.get("session_id", "")
@@ -270,7 +274,7 @@ async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.
 
 
 async def _receive(
-    site: Site, endpoint: Endpoint, request: Request, share: bodies.Share
+    site: RoutesSite, endpoint: Endpoint, request: Request, share: bodies.Share
 ) -> Call[webhooks.Delivered]:
     project = request.path_params["project"]
     if (receiver := site.receivers.get(project)) is None:

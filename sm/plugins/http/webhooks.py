@@ -15,11 +15,10 @@ from starlette.requests import Request
 from sm.adapters.forge.dialect import About, Delivery, Webhooks
 from sm.adapters.forge.kinds import kind_of
 from sm.base.errors import UsageError
-from sm.config.forges import RemoteSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import look_for_webhook
 from sm.issues.look.webhooks import note_webhook
-from sm.plugins.http.forge_looks import Looks
+from sm.plugins.http.forge_looks import ForgeLooks
 from sm.plugins.http.shapes import WebhookAnswer
 from sm.sessions.project import Project
 from sm.web.bodies import decode
@@ -36,7 +35,7 @@ Status = Literal["accepted", "repeated", "ignored", "pong"]
 class Receiver:
     """Takes the deliveries for one project."""
 
-    def __init__(self, project: Project, expected: Webhooks, looks: Looks) -> None:
+    def __init__(self, project: Project, expected: Webhooks, looks: ForgeLooks) -> None:
         """Begin with nothing delivered."""
         self._project, self._expected, self._dialect = project, expected, expected.dialect
         self._looks = looks
@@ -95,18 +94,17 @@ def make_receivers(config: Config) -> dict[str, Receiver]:
 
     """
     found = {
-        settings.name: _make_receiver(config, settings, settings.forge)
+        settings.name: _make_receiver(config, settings)
         for settings in config.projects
-        if isinstance(settings.forge, RemoteSettings) and settings.forge.has_webhooks
+        if settings.forge.has_webhooks
     }
     for settings in config.projects:
-        if isinstance(settings.forge, RemoteSettings):
-            os.environ.pop(settings.forge.webhook_secret_env, None)
+        os.environ.pop(settings.forge.webhook_secret_env, None)
     return found
 
 
-def _make_receiver(config: Config, settings: ProjectSettings, forge: RemoteSettings) -> Receiver:
-    project = Project(config, settings)
+def _make_receiver(config: Config, settings: ProjectSettings) -> Receiver:
+    project, forge = Project(config, settings), settings.forge
     expected = kind_of(forge).expect_webhooks(forge, project.root.project(project.name).path)
     if expected is None:
         raise UsageError(f"'{settings.name}': a forge of kind {forge.kind} has no webhooks for sm")
@@ -114,7 +112,7 @@ def _make_receiver(config: Config, settings: ProjectSettings, forge: RemoteSetti
     def look() -> None:
         look_for_webhook(Project(config, settings))
 
-    return Receiver(project, expected, Looks(look))
+    return Receiver(project, expected, ForgeLooks(look))
 
 
 def make_delivery(request: Request, body: bytes) -> Delivery:

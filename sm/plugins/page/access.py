@@ -19,7 +19,7 @@ from sm.web.sites import Entrance
 COOKIE = "sm-page"
 
 
-class RefusedError(Exception):
+class DeniedError(Exception):
     """A request that is refused, with a `status` and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -82,7 +82,7 @@ def check_reads(visitor: Visitor) -> None:
 
     """
     if not visitor.may_read:
-        raise RefusedError(401, "log in: open the link of sm serve --open, or give the token")
+        raise DeniedError(401, "log in: open the link of sm serve --open, or give the token")
 
 
 def check_may_act(visitor: Visitor) -> None:
@@ -95,8 +95,8 @@ def check_may_act(visitor: Visitor) -> None:
     if visitor.may_act:
         return
     if visitor.only_reads:
-        raise RefusedError(403, "this login only reads: to act, open another link")
-    raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
+        raise DeniedError(403, "this login only reads: to act, open another link")
+    raise DeniedError(401, "to act here, log in: open the link of sm serve --open")
 
 
 def check_acts(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
@@ -121,7 +121,7 @@ def check_form(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
         return  # no page can send a token
     check_origin(request, visitor.origin)
     if not hmac.compare_digest(csrf.encode(), visitor.csrf.encode()):
-        raise RefusedError(403, "the form is of another login: load the page again")
+        raise DeniedError(403, "the form is of another login: load the page again")
 
 
 def check_origin(request: HTTPConnection, ours: str = "") -> None:
@@ -134,7 +134,7 @@ def check_origin(request: HTTPConnection, ours: str = "") -> None:
     origin = request.headers.get("origin", "")
     site = request.headers.get("sec-fetch-site", "same-origin")
     if origin != (ours or find_origin(request, "")) or site != "same-origin":
-        raise RefusedError(403, "this did not come from the page of sm")
+        raise DeniedError(403, "this did not come from the page of sm")
 
 
 def name_cookie(public: str) -> str:

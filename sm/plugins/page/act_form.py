@@ -11,9 +11,9 @@ from starlette.responses import Response
 from sm.acts.execution import ACTS, carry_out
 from sm.base.act import Act, ActKind
 from sm.base.issue_id import read_issue
-from sm.plugins.page.access import RefusedError, Visitor, check_acts
+from sm.plugins.page.access import DeniedError, Visitor, check_acts
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.route import Page, Way, is_fragment, read_form, show
+from sm.plugins.page.route import Page, PageRoute, is_fragment, read_form, show
 from sm.sessions.caller import Caller
 
 ACT_S = 60.0
@@ -32,7 +32,7 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
             said = await worker.run(carry)
     except TimeoutError:
         why = f"not done after {ACT_S:g} s: it may still be carried out"
-        raise RefusedError(503, why) from None
+        raise DeniedError(503, why) from None
     finally:
         page.looks.spoil()
     template = "outcome.html" if is_fragment(request) else "problem.html"
@@ -45,9 +45,9 @@ def _read_act(fields: dict[str, str]) -> Act:
     try:
         kind = ActKind(fields.get("act", ""))
     except ValueError as error:
-        raise RefusedError(400, "that cannot be done here") from error
+        raise DeniedError(400, "that cannot be done here") from error
     if kind not in ACTS:
-        raise RefusedError(400, "that cannot be done here")
+        raise DeniedError(400, "that cannot be done here")
     return Act(
         kind,
         project=fields.get("project", ""),
@@ -59,4 +59,4 @@ def _read_act(fields: dict[str, str]) -> Act:
     )
 
 
-ROUTES = (Way(f"{BELOW}act", act, ("POST",), acts=True),)
+ROUTES = (PageRoute(f"{BELOW}act", act, ("POST",), acts=True),)

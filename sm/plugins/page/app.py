@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from sm.plugins.page import act_form, login_page, overview_page, session_page
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.numbers import page as numbers_page
 from sm.plugins.page.numbers_desk import NumbersDesk
@@ -60,7 +60,7 @@ def make_page(machine: Machine, entrance: Entrance) -> ASGIApp:
 
 
 def _gather(machine: Machine, entrance: Entrance) -> Page:
-    looks = Looks(machine)
+    looks = BoardReader(machine)
     file = machine.root.plugins / "page" / "logins.json"
     right = Right.READ if entrance.key_reads else Right.ACT
     return Page(

@@ -18,7 +18,7 @@ WORKING = (ShownState.WORKING, ShownState.BUSY, ShownState.RUNNING, ShownState.S
 OVER = (ShownState.DONE, ShownState.MERGED, ShownState.ENDED)
 
 
-class Choice(Struct, frozen=True):
+class RowChoice(Struct, frozen=True):
     """Filter of the overview: rows with these words, of a project, in one of the `groups`."""
 
     words: str = ""
@@ -80,7 +80,7 @@ def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
         named.add(session)
 
 
-def choose_rows(board: Board, choice: Choice) -> list[SessionRow]:
+def choose_rows(board: Board, choice: RowChoice) -> list[SessionRow]:
     """Return the chosen rows, in an order that nothing but a new session changes."""
     found = (row for row in board.rows if _is_chosen(row, choice))
     return sorted(
@@ -88,7 +88,7 @@ def choose_rows(board: Board, choice: Choice) -> list[SessionRow]:
     )
 
 
-def _is_chosen(row: SessionRow, choice: Choice) -> bool:
+def _is_chosen(row: SessionRow, choice: RowChoice) -> bool:
     if choice.project and row.project != choice.project:
         return False
     if choice.group and find_group(row) != choice.group:

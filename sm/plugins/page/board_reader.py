@@ -20,7 +20,7 @@ FRESH_S = 1.0
 """Age up to which a board is as good as new, in seconds, unless something was told since."""
 
 
-class Looks:
+class BoardReader:
     """Reads the board at most once at a time: tabs that ask together get the same one."""
 
     def __init__(self, machine: Machine) -> None:

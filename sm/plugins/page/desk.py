@@ -23,7 +23,7 @@ from sm.plugins.page.board_page import OVER
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.patch import BYTES, Patch, draw_stat, make_patch
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.route import Page, Way, show
+from sm.plugins.page.route import Page, PageRoute, show
 from sm.sessions.project import Project
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed
@@ -120,6 +120,6 @@ def _find_offered(board: Board, ident: str) -> SessionRow:
 
 
 ROUTES = (
-    Way(f"{BELOW}session/{{ident}}/desk", show_desk, acts=False),
-    Way(f"{BELOW}session/{{ident}}/news", show_news, acts=False),
+    PageRoute(f"{BELOW}session/{{ident}}/desk", show_desk, acts=False),
+    PageRoute(f"{BELOW}session/{{ident}}/news", show_news, acts=False),
 )

@@ -11,9 +11,9 @@ from sm.base.errors import SmError
 from sm.base.issue_id import IssueId, read_part
 from sm.base.redact import redact
 from sm.base.text import printable
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.gone import GoneError
-from sm.plugins.page.session_parts import Told, shorten
+from sm.plugins.page.session_parts import ShownStory, shorten
 from sm.sessions import terminal_log
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -27,13 +27,13 @@ SCREEN_LINES = 60
 """Lines of its terminal that are shown."""
 
 
-class Ended(Struct, frozen=True):
+class EndedSession(Struct, frozen=True):
     """Facts about an ended session. `outcome` is a sentence; a link is '' where there is none."""
 
     name: str
     title: str
     outcome: str
-    told: Told
+    told: ShownStory
     figures: tuple[str, ...] = ()
     issue_link: str = ""
     pull: int = 0
@@ -41,7 +41,7 @@ class Ended(Struct, frozen=True):
     has_log: bool = False
 
 
-def read_ended(looks: Looks, ident: str) -> Ended:
+def read_ended(looks: BoardReader, ident: str) -> EndedSession:
     """Read what is left of the session of that id.
 
     Raises:
@@ -56,7 +56,7 @@ def read_ended(looks: Looks, ident: str) -> Ended:
     title, pull = _find_facts(root, ident)
     project, issue = _find_issue(looks, ident)
     settings = project.settings if project else None
-    return Ended(
+    return EndedSession(
         name=f"{project.name}#{issue}" if project else ident,
         title=title,
         outcome=sum_up(story.summary),
@@ -81,7 +81,7 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
     return title, pull
 
 
-def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, IssueId]:
+def _find_issue(looks: BoardReader, ident: str) -> tuple[Project | None, IssueId]:
     """Find the project and the issue that it worked on; None and 0 for neither."""
     for project in _list_projects(looks):
         part = ident.removeprefix(prefix_sessions(project.name))
@@ -90,7 +90,7 @@ def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, IssueId]:
     return None, 0
 
 
-def _list_projects(looks: Looks) -> Iterator[Project]:
+def _list_projects(looks: BoardReader) -> Iterator[Project]:
     with contextlib.suppress(SmError):  # the configuration cannot be used any more
         yield from looks.list_projects()
 

@@ -11,7 +11,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.gone import GoneError
 from sm.store.paths import NAME
 from sm.views.board import Board
@@ -22,7 +22,7 @@ from sm.views.place import Place
 class PageFinder:
     """Finds what an act on the page is about: `Finder` of sm/acts/execution.py."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: BoardReader) -> None:
         """Find by what the page has read."""
         self._looks = looks
         self.root = looks.machine.root

@@ -19,7 +19,7 @@ IN_CREATE, IN_DELETE = 0x100, 0x200
 READ = 64 * 1024
 
 
-class Written:
+class WatchedFolders:
     """Folders that are watched. What is below a folder in them does not count."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Growth:
         self.is_told = False
 
     def __enter__(self) -> Self:
-        self._written = Written()
+        self._written = WatchedFolders()
         self.is_told = self._written.add(str(self._folder))
         if self.is_told:
             asyncio.get_running_loop().add_reader(self._written.fd, self._hear)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sm.plugins.page.access import (
-    RefusedError,
+    DeniedError,
     Visitor,
     check_acts,
     check_form,
@@ -16,12 +17,55 @@ from sm.plugins.page.access import (
     find_origin,
     spell_cookie,
 )
-from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
-from sm.plugins.page.route import Page, Way, read_form, show
-from sm.plugins.page.way_back import find_way_back
+from sm.plugins.page.route import Page, PageRoute, read_form, show
 from sm.web.rights import Right
+
+OURS = re.compile(rf"(?:{ROOT}(?:[?#].*)?|{BELOW}.*)")
+"""Pattern of our paths: the overview, or what is below it. So no second slash makes it the address
+of another host."""
+READABLE = re.compile(r"[!-\[\]-~]{1,500}")
+"""ASCII, without a blank and a backslash: browsers drop the one, and take the other for a slash.
+
+https://url.spec.whatwg.org/#concept-basic-url-parser
+"""
+
+
+def find_way_back(asked: str) -> str:
+    """Return the path that was asked for, with what stands behind `#`, or `/` if it is not ours."""
+    if not READABLE.fullmatch(asked) or not OURS.fullmatch(asked):
+        return ROOT
+    return ROOT if asked.startswith(LOGIN) else asked
+
+
+PROGRAMS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("CriOS", "Chrome"),
+    ("Safari", "Safari"),
+)
+"""Programs in the order in which they count: most browsers also name later ones, for
+compatibility."""
+SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "a Mac"),
+    ("Linux", "Linux"),
+)
+
+
+def call_browser(told: str) -> str:
+    """Return a name such as `Safari on iPhone` for a `User-Agent`, or that if it is unknown."""
+    program = next((name for word, name in PROGRAMS if word in told), "")
+    system = next((name for word, name in SYSTEMS if word in told), "")
+    return f"{program} on {system}" if program and system else told
+
 
 LOGIN_LIMIT = 4096
 """Bytes of the form that anybody may send, also from elsewhere through a proxy."""
@@ -40,7 +84,7 @@ async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
     fields = await read_form(request, LOGIN_LIMIT)
     to = find_way_back(fields.get("to", ""))
     if not page.entrance.loopback:
-        raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
+        raise DeniedError(403, "from another machine a browser may only read: come by ssh -L")
     called = call_browser(request.headers.get("user-agent", ""))
     secret, logins = fields.get("key", "").strip(), page.logins
     # Who tries out what is wrong takes no thread, and waits for no lock.
@@ -101,10 +145,10 @@ def _redirect(page: Page, path: str, browser: str) -> Response:
 BROWSERS = f"{BELOW}browsers"
 ALL = "all"
 ROUTES = (
-    Way(LOGIN, show_login, readers=False, acts=False),
-    Way(LOGIN, log_in, ("POST",), readers=False, acts=False),
-    Way(f"{BELOW}logout", log_out, ("POST",), acts=False),
-    Way(f"{BELOW}invite", invite, ("POST",), acts=True),
-    Way(BROWSERS, show_browsers, acts=True),
-    Way(BROWSERS, forget, ("POST",), acts=True),
+    PageRoute(LOGIN, show_login, readers=False, acts=False),
+    PageRoute(LOGIN, log_in, ("POST",), readers=False, acts=False),
+    PageRoute(f"{BELOW}logout", log_out, ("POST",), acts=False),
+    PageRoute(f"{BELOW}invite", invite, ("POST",), acts=True),
+    PageRoute(BROWSERS, show_browsers, acts=True),
+    PageRoute(BROWSERS, forget, ("POST",), acts=True),
 )

@@ -10,7 +10,8 @@ import contextlib
 import hashlib
 import hmac
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,11 +20,48 @@ from msgspec import Struct, structs
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.text import one_line
-from sm.plugins.page.ages import Ages, is_in_doubt
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, find_stamp, write_json
 from sm.web.rights import Keys, Right
+
+STEP_S = 3600.0
+"""Seconds that a clock may be set back without any doubt."""
+
+
+def _elapse() -> float:
+    """Return seconds that also pass while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Ages:
+    """Time of one process, which never goes back: logins end, also if the clock is set back.
+
+    While a server runs, time passes for it whatever is done to the clock. For its next start,
+    the latest time that was seen is in the file of logins (`Book.seen`). A clock that is a little
+    behind that was set right; if it is far behind, nobody knows how old a login is, so none counts
+    until the clock is right again.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.time, elapse: Callable[[], float] = _elapse
+    ) -> None:
+        """Take `clock`, which tells the time, and `elapse`, seconds from any start."""
+        self._clock, self.elapse = clock, elapse
+        self._at, self._since = clock(), elapse()
+
+    def tell_time(self) -> float:
+        """Return seconds since 1970: by the clock, or as many as have passed if that is later."""
+        passed = self.elapse()
+        self._at = max(self._clock(), self._at + passed - self._since)
+        self._since = passed
+        return self._at
+
+
+def is_in_doubt(now: float, seen: float) -> bool:
+    """Say whether the clock went back so far since that nobody knows how much time has passed."""
+    return seen - now > STEP_S
+
 
 LASTS_S = 7 * 24 * 3600.0
 """Lifetime of a login, in seconds; then a browser needs another link."""
@@ -39,7 +77,7 @@ NOTED_S = 3600.0
 LOCKED_S = 5.0
 
 
-class About(Struct, frozen=True):
+class BrowserNote(Struct, frozen=True):
     """Since when a browser is logged in (seconds since 1970), and what it called itself."""
 
     since: float = 0.0
@@ -54,7 +92,7 @@ class Book(Struct, frozen=True):
 
     until: dict[str, float] = {}
     readers: dict[str, float] = {}
-    about: dict[str, About] = {}
+    about: dict[str, BrowserNote] = {}
     seen: float = 0.0
 
     def find_right(self, name: str, now: float) -> Right:
@@ -63,7 +101,7 @@ class Book(Struct, frozen=True):
             return Right.ACT
         return Right.READ if self.readers.get(name, 0.0) > now else Right.NOTHING
 
-    def add(self, name: str, right: Right, until: float, about: About) -> Book:
+    def add(self, name: str, right: Right, until: float, about: BrowserNote) -> Book:
         """Return the book with that browser as well."""
         into = "until" if right is Right.ACT else "readers"
         added = {into: getattr(self, into) | {name: until}, "about": self.about | {name: about}}
@@ -96,7 +134,7 @@ class Known(NamedTuple):
 
     name: str
     right: Right
-    about: About
+    about: BrowserNote
     until: float
 
 
@@ -140,7 +178,7 @@ class Logins:
             right = self._take_key(secret) or self._tokens.find_secret(secret)
             if not right:  # two came with one key
                 return ""
-            about = About(now, one_line(called)[:CALLED])
+            about = BrowserNote(now, one_line(called)[:CALLED])
             roomy = book.make_room(right, now)
             self._save(roomy.add(_hash(browser), right, now + LASTS_S, about), now)
         return browser
@@ -184,7 +222,7 @@ class Logins:
         with self._guard:
             book, now = self._look()
         every = [
-            Known(name, book.find_right(name, now), book.about.get(name, About()), until)
+            Known(name, book.find_right(name, now), book.about.get(name, BrowserNote()), until)
             for name, until in (book.until | book.readers).items()
         ]
         return sorted((one for one in every if one.right), key=lambda one: -one.until)

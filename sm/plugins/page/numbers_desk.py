@@ -14,7 +14,7 @@ from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.views.numbers import DayNumbers, add_up, name_day
 from sm.views.numbers_reading import NumbersReader
 
@@ -28,7 +28,7 @@ KEPT = 16
 GROUPS = (SumGroup.DAY, SumGroup.ISSUE, SumGroup.MODEL)
 
 
-class Choice(Struct, frozen=True):
+class NumbersChoice(Struct, frozen=True):
     """Choice of the person: a span of `SPANS`, and a project, '' for all."""
 
     span: str = USUAL
@@ -40,14 +40,14 @@ class Choice(Struct, frozen=True):
         return "" if self.span == "all" else parse_since(f"{self.span}d")
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownNumbers(Struct, frozen=True, kw_only=True):
     """The numbers at the moment `at`, from the day `since` up to `today`.
 
     `days` are added up over projects. `is_whole`: the journal goes back as far. `notes` say what
     the figures leave out. `projects` are those that can be chosen.
     """
 
-    choice: Choice
+    choice: NumbersChoice
     at: float
     since: str
     today: str
@@ -63,14 +63,14 @@ class Shown(Struct, frozen=True, kw_only=True):
 class NumbersDesk:
     """Reads what is asked for, once for all that ask together."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: BoardReader) -> None:
         """Read nothing yet."""
         self._looks = looks
         self._reader = NumbersReader(looks.machine.root)
         self._lock = threading.Lock()
-        self._last: dict[Choice, tuple[float, Shown]] = {}
+        self._last: dict[NumbersChoice, tuple[float, ShownNumbers]] = {}
 
-    def read(self, choice: Choice) -> Shown:
+    def read(self, choice: NumbersChoice) -> ShownNumbers:
         """Return the numbers of a choice.
 
         Raises:
@@ -88,7 +88,7 @@ class NumbersDesk:
                 self._last.pop(next(iter(self._last)))
             return shown
 
-    def _read(self, choice: Choice) -> Shown:
+    def _read(self, choice: NumbersChoice) -> ShownNumbers:
         configured = [project.name for project in self._looks.list_projects()]
         path, notes = find_ledger(self._looks.machine.settings), list[str]()
         try:
@@ -109,7 +109,7 @@ class NumbersDesk:
         began = name_day(self._reader.first_at or now)
         is_whole = not self._reader.is_cut or (self._reader.first_at > 0 and began < since)
         days = _join([one for one in wanted if one.day >= since])
-        return Shown(
+        return ShownNumbers(
             choice=choice,
             at=now,
             since=since,

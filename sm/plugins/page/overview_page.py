@@ -10,18 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.foreign import read_number
-from sm.plugins.page.access import RefusedError, Visitor, identify
-from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
+from sm.plugins.page.access import DeniedError, Visitor, identify
+from sm.plugins.page.board_page import GROUPS, RowChoice, answer_needs, choose_rows, count_groups
 from sm.plugins.page.board_reader import list_changed
 from sm.plugins.page.paths import BELOW, ROOT
-from sm.plugins.page.route import Page, Way, show
+from sm.plugins.page.route import Page, PageRoute, show
 from sm.plugins.page.stream import ALIVE_S
 from sm.views.board import Board
 
 
-def _read_choice(request: Request) -> Choice:
+def _read_choice(request: Request) -> RowChoice:
     asked = request.query_params
-    return Choice(
+    return RowChoice(
         words=asked.get("q", "")[:200],
         project=asked.get("project", ""),
         group=asked.get("group", "") if asked.get("group", "") in GROUPS else "",
@@ -76,7 +76,7 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
     return await page.read(make)
 
 
-def _describe(page: Page, board: Board, choice: Choice) -> dict[str, Any]:
+def _describe(page: Page, board: Board, choice: RowChoice) -> dict[str, Any]:
     """Return what both templates have of a board beside its needs and rows."""
     return {
         "board": board,
@@ -90,7 +90,7 @@ def _describe(page: Page, board: Board, choice: Choice) -> dict[str, Any]:
 async def open_stream(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with what changes, as it changes, as long as the login counts."""
     if page.stream.is_full:
-        raise RefusedError(503, "too many browsers look at this page: close some of them")
+        raise DeniedError(503, "too many browsers look at this page: close some of them")
     told = request.headers.get("last-event-id") or request.query_params.get("since", "")
     words = page.stream.listen(read_number(told))
     return EventSourceResponse(_tell_readers(page, request, words), ping=ALIVE_S)
@@ -106,7 +106,7 @@ async def _tell_readers(
 
 
 ROUTES = (
-    Way(ROOT, show_overview, acts=False),
-    Way(f"{BELOW}changes", show_changes, acts=False),
-    Way(f"{BELOW}stream", open_stream, acts=False),
+    PageRoute(ROOT, show_overview, acts=False),
+    PageRoute(f"{BELOW}changes", show_changes, acts=False),
+    PageRoute(f"{BELOW}stream", open_stream, acts=False),
 )

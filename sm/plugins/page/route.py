@@ -19,9 +19,9 @@ from starlette.routing import BaseRoute, Route
 
 from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
-from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
+from sm.plugins.page.access import DeniedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.finder import PageFinder
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.logins import Logins
@@ -57,7 +57,7 @@ T = TypeVar("T")
 class Page(Struct, frozen=True):
     """Objects that the answers are made of."""
 
-    looks: Looks
+    looks: BoardReader
     logins: Logins
     entrance: Entrance
     stream: Stream
@@ -104,7 +104,7 @@ class Page(Struct, frozen=True):
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
 
 
-class Way(Struct, frozen=True):
+class PageRoute(Struct, frozen=True):
     """A path, and the function that answers it; `readers`: only for those who may read.
 
     `acts`: only for those who may act. None: not declared, so all but GET acts.
@@ -121,7 +121,7 @@ class Way(Struct, frozen=True):
         return Route(self.path, partial(_guard, page, self), methods=self.methods)
 
 
-async def _guard(page: Page, way: Way, request: Request) -> Response:
+async def _guard(page: Page, way: PageRoute, request: Request) -> Response:
     """Answer whoever may read, and say what is wrong otherwise."""
     visitor = identify(request, page.entrance, page.logins)
     try:
@@ -130,7 +130,7 @@ async def _guard(page: Page, way: Way, request: Request) -> Response:
         if way.acts is True or (way.acts is None and way.methods != ("GET",)):
             check_may_act(visitor)
         response = await way.answer(page, request, visitor)
-    except RefusedError as refused:
+    except DeniedError as refused:
         response = show_problem(request, visitor, refused.status, refused.why)
     except SmError as error:
         status = 404 if isinstance(error, GoneError) else 409
@@ -169,18 +169,18 @@ async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise RefusedError(415, "send a form")
+        raise DeniedError(415, "send a form")
     body = b""
     try:
         async with asyncio.timeout(FORM_S):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limit:
-                    raise RefusedError(413, "that is too long")
+                    raise DeniedError(413, "that is too long")
     except TimeoutError as error:
-        raise RefusedError(408, f"the form did not arrive in {FORM_S:g} s") from error
+        raise DeniedError(408, f"the form did not arrive in {FORM_S:g} s") from error
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)
     except ValueError as error:
-        raise RefusedError(400, "that is no form") from error
+        raise DeniedError(400, "that is no form") from error
     return {name: values[0] for name, values in fields.items()}

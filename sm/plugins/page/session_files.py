@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from sm.base.errors import SmError
-from sm.plugins.page.board_reader import Looks
-from sm.plugins.page.inotify import Written
+from sm.plugins.page.board_reader import BoardReader
+from sm.plugins.page.inotify import WatchedFolders
 from sm.store.paths import Root, SessionDir
 from sm.views.session_row import SessionRow
 
@@ -46,7 +46,7 @@ class SessionFiles:
         self._is_complete = True
 
     def __enter__(self) -> Self:
-        self._written = Written()
+        self._written = WatchedFolders()
         return self
 
     def __exit__(
@@ -108,7 +108,7 @@ def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> s
 class RowsThere:
     """The rows of sessions elsewhere, as they were at the last look."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: BoardReader) -> None:
         """Look at nothing yet."""
         self._looks = looks
         self._rows: dict[str, SessionRow] = {}

@@ -24,7 +24,7 @@ from sm.plugins.page.board_page import answer_needs
 from sm.plugins.page.ended_session import read_ended, read_screen
 from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.route import Page, Way, show
+from sm.plugins.page.route import Page, PageRoute, show
 from sm.sessions.session import IssueSession
 from sm.views.family import add_fields
 from sm.views.place import Place
@@ -161,6 +161,6 @@ ASKED = frozenset({"diff", "unpushed", "pull"})
 
 ROUTES = (
     *desk.ROUTES,
-    Way(f"{BELOW}session/{{ident}}", show_session, acts=False),
-    Way(f"{BELOW}session/{{ident}}/{{part}}", show_part, acts=False),
+    PageRoute(f"{BELOW}session/{{ident}}", show_session, acts=False),
+    PageRoute(f"{BELOW}session/{{ident}}/{{part}}", show_part, acts=False),
 )

@@ -29,7 +29,7 @@ LOG_LINES = 200
 """Lines of the log of CI that are shown: those before its end, where it failed."""
 
 
-class Told(Struct, frozen=True):
+class ShownStory(Struct, frozen=True):
     """The last events of a story, the newest first, how many came before, and how it stands."""
 
     entries: tuple[StoryEvent, ...]
@@ -37,7 +37,7 @@ class Told(Struct, frozen=True):
     outcome: str
 
 
-def read_told(place: Place) -> Told | None:
+def read_told(place: Place) -> ShownStory | None:
     """Read the story of the session there; None if nothing is known of it.
 
     Raises:
@@ -52,11 +52,11 @@ def read_told(place: Place) -> Told | None:
         return None
 
 
-def shorten(story: Story) -> Told:
+def shorten(story: Story) -> ShownStory:
     """Return the end of a story."""
     shown = story.entries[-STORY:]
     earlier = len(story.entries) - len(shown)
-    return Told(tuple(reversed(shown)), earlier, story.summary.outcome)
+    return ShownStory(tuple(reversed(shown)), earlier, story.summary.outcome)
 
 
 class Judged(Struct, frozen=True):
@@ -84,7 +84,7 @@ def read_judged(project: Project, number: int) -> Judged:
     return Judged(pull, check, "\n".join(lines[-LOG_LINES:]), max(0, len(lines) - LOG_LINES))
 
 
-class Stage(StrEnum):
+class MessageStage(StrEnum):
     """Progress of a message, as a person follows it."""
 
     WAITING = "waiting"
@@ -96,7 +96,7 @@ class ShownMessage(Struct, frozen=True):
     """A message, how far it has come, and since when or why no further."""
 
     message: QueuedMessage
-    stage: Stage
+    stage: MessageStage
     sent_at: float
     tells: str = ""
 
@@ -115,11 +115,11 @@ def list_messages(place: Place) -> list[ShownMessage]:
 def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessage:
     """Say how far a message is: `seen` if the agent's own hook or transcript has confirmed it."""
     if message.place == PLACES[queue.Place.WAITING]:
-        stage, tells = Stage.WAITING, message.why or "the agent gets it as soon as it can"
+        stage, tells = MessageStage.WAITING, message.why or "the agent gets it as soon as it can"
     elif message.place == PLACES[queue.Place.HANDED]:
-        stage, tells = Stage.TYPED, "the agent has not confirmed it yet"
+        stage, tells = MessageStage.TYPED, "the agent has not confirmed it yet"
     elif confirms:
-        stage, tells = Stage.SEEN, ""
+        stage, tells = MessageStage.SEEN, ""
     else:
-        stage, tells = Stage.TYPED, "its client cannot confirm it"
+        stage, tells = MessageStage.TYPED, "its client cannot confirm it"
     return ShownMessage(message, stage, round(now - message.age_s, 1), tells)

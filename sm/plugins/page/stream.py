@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
 
-from sm.plugins.page.board_reader import Looks, list_changed
+from sm.plugins.page.board_reader import BoardReader, list_changed
 from sm.plugins.page.inotify import Growth
 from sm.plugins.page.session_files import RowsThere, SessionFiles
 from sm.store import journal
@@ -79,7 +79,7 @@ BEAT = Changed(-1, ())
 class Stream:
     """Looks for changes while anybody listens, and says now and then that it still does."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: BoardReader) -> None:
         """Begin without a listener."""
         self._looks, self._root = looks, looks.machine.root
         self._listeners: set[_Listener] = set()

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from sm.plugins.windows.figures import locate
 from sm.sessions.machine import Machine
-from sm.setup.uninstall import Part
+from sm.setup.uninstall import Remainder
 
 
-def list_figures(_machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+def list_figures(_machine: Machine, _env: Mapping[str, str]) -> Iterator[Remainder]:
     """List the last figures of each account: the next answer of any agent tells them again."""
     for path in (locate(), locate().with_suffix(".lock")):
         if path.is_file():
-            yield Part(f"how much of usage windows is used: {path}", remove=path.unlink)
+            yield Remainder(f"how much of usage windows is used: {path}", remove=path.unlink)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sm.adapters.agent.codex_limits import TAIL, Limit, Limits, read_limits
+from sm.adapters.agent.codex_limits import TAIL, CodexLimits, Limit, read_limits
 
 AT = "2026-11-28T14:39:55.297Z"
 AT_S = 1795876795.297
 PRIMARY = {"used_percent": 94.5, "window_minutes": 300, "resets_at": 1795877793}
 SECONDARY = {"used_percent": 12.0, "window_minutes": 10080, "resets_at": 1796376793}
-BOTH = Limits(Limit(94.5, 1795877793), Limit(12.0, 1796376793))
+BOTH = CodexLimits(Limit(94.5, 1795877793), Limit(12.0, 1796376793))
 
 
 def line(primary: Any = None, secondary: Any = None) -> str:
@@ -43,20 +43,20 @@ NULL = line().replace(line()[line().index('"rate_limits":') : -3], '"rate_limits
         (NULL, None),
         (line(PRIMARY, SECONDARY), BOTH),
         (line(SECONDARY, PRIMARY), BOTH),
-        (line(SECONDARY), Limits(week=BOTH.week)),
-        (line({}, {}), Limits()),
-        (line(PRIMARY | {"window_minutes": 43200}), Limits()),
+        (line(SECONDARY), CodexLimits(week=BOTH.week)),
+        (line({}, {}), CodexLimits()),
+        (line(PRIMARY | {"window_minutes": 43200}), CodexLimits()),
         (line({"used_percent": 1}) + line(PRIMARY, SECONDARY) + NULL + OTHER, BOTH),
         (line(PRIMARY, SECONDARY) + line({"used_percent": 50})[:90], BOTH),
         (
             line({"used_percent": 50, "window_minutes": 299, "resets_in_seconds": 600}),
-            Limits(Limit(50.0, AT_S + 600)),
+            CodexLimits(Limit(50.0, AT_S + 600)),
         ),
         (line(PRIMARY, SECONDARY) + "x" * TAIL, None),
         (line(PRIMARY, SECONDARY) + '{"rate_limits":{' + "[" * 5000 + "\n", BOTH),
     ],
 )
-def test_the_last_line_counts(tmp_path: Path, text: str, found: Limits | None) -> None:
+def test_the_last_line_counts(tmp_path: Path, text: str, found: CodexLimits | None) -> None:
     path = tmp_path / "rollout.jsonl"
     path.write_text(text)
     assert read_limits(path) == found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.git_access import Place, find_place, list_git_settings
+from sm.adapters.forge.git_access import TokenPlace, find_place, list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
@@ -176,12 +176,12 @@ def test_the_helper_answers_for_one_repository(
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
     source = TokenSource(variable="TOKEN")
-    said = answer(Place("https://codeberg.org/harbor/harb"), source, question)
+    said = answer(TokenPlace("https://codeberg.org/harbor/harb"), source, question)
     assert said == (f"username=x-access-token\npassword={TOKEN}\n" if is_answered else "")
     monkeypatch.delenv("TOKEN")
     if is_answered:
         with pytest.raises(TokenError):
-            answer(Place("https://codeberg.org/harbor/harb"), source, question)
+            answer(TokenPlace("https://codeberg.org/harbor/harb"), source, question)
 
 
 def test_a_carriage_return_from_git_ends_no_line(tmp_path: Path) -> None:

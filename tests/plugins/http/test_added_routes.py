@@ -14,7 +14,7 @@ from sm.plugins.http.app import make_application
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
 from sm.web.endpoint import Call, Endpoint
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 
 
 class Bell(Struct, frozen=True):
@@ -34,7 +34,7 @@ DOOR = Plugin(routes={"bell": f"{__name__}:BELL", "gone": "no.such.module:GONE"}
 def test_an_endpoint_of_a_plugin_is_among_ours(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "_registry", Registry(lambda: [("door", f"{__name__}:DOOR")]))
     machine = Machine(MachineSettings(state_root=root.path))
-    app = make_application(machine, "1", Rules(), {})
+    app = make_application(machine, "1", GuardRules(), {})
     paths = [getattr(route, "path", "") for route in app.routes]
     assert "/bell" in paths
     assert "/sessions" in paths

@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.errors import UnreachableError
 from sm.base.errors import SmError
-from sm.plugins.http.forge_looks import APART_S, Looks
+from sm.plugins.http.forge_looks import APART_S, ForgeLooks
 from tests.helpers import HANG_S, wait_for
 
 
@@ -36,7 +36,7 @@ class Forge:
 
 def test_a_storm_makes_one_look_and_one_to_come() -> None:
     forge = Forge()
-    looks = Looks(forge.look, forge.sleep)
+    looks = ForgeLooks(forge.look, forge.sleep)
     for _ in range(1000):
         looks.ask()
     wait_for(lambda: forge.started == 1, "the look")
@@ -70,7 +70,7 @@ def test_a_look_that_fails_does_not_keep_the_next_one_from_it(
     error: Exception, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forge = Forge(error=error)
-    looks = Looks(forge.look, forge.sleep)
+    looks = ForgeLooks(forge.look, forge.sleep)
     for count in (1, 2):
         looks.ask()
         wait_for(lambda count=count: forge.started == count, "the look")  # type: ignore[misc]
@@ -84,7 +84,7 @@ def test_a_thread_that_cannot_be_started_does_not_keep_the_next_one_from_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     forge = Forge()
-    looks = Looks(forge.look, forge.sleep)
+    looks = ForgeLooks(forge.look, forge.sleep)
 
     def fail(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -142,13 +142,13 @@ def test_deliveries_are_remembered_within_limits(receiving: Receiving) -> None:
     from sm.adapters.forge.dialect import Delivery, Webhooks
     from sm.config.load import load
     from sm.plugins.forges.webhook import GITHUB
-    from sm.plugins.http.forge_looks import Looks
+    from sm.plugins.http.forge_looks import ForgeLooks
     from sm.plugins.http.webhooks import Receiver
     from sm.sessions.project import Project
 
     config = load(receiving.side.hub.config, os.environ, receiving.side.folder)
     expected = Webhooks(GITHUB, SECRET, tuple)
-    made = Receiver(Project(config, receiving.side.project), expected, Looks(lambda: None))
+    made = Receiver(Project(config, receiving.side.project), expected, ForgeLooks(lambda: None))
 
     def is_known(number: int) -> bool:
         headers = {"x-github-delivery": (str(number).encode(),)}

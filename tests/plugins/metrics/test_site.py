@@ -31,7 +31,7 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import MessageEnd, RotationStep
 from sm.store.files import ensure_private_dir, write_json
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.conftest import browser as browser
@@ -315,7 +315,7 @@ def test_the_client_chooses_the_format(browser: Browser, accept: str, kind: str)
 
 
 def test_who_may_read_may_scrape(project: Project) -> None:
-    rules = Rules(TOKEN, readers=(READS,))
+    rules = GuardRules(TOKEN, readers=(READS,))
     browser = Browser(make_server(project.machine, rules=rules))
     assert browser.get("/metrics").status_code == 401
     for token in (TOKEN, READS):

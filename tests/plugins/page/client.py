@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from sm.plugins.http.app import make_application
 from sm.sessions.machine import Machine
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 
 ORIGIN = "http://127.0.0.1:8420"
 KEY = "k" * 64
@@ -24,10 +24,10 @@ def make_server(
     *,
     token: str = "",
     key: str = KEY,
-    rules: Rules | None = None,
+    rules: GuardRules | None = None,
     key_reads: bool = False,
 ) -> ASGIApp:
-    return make_application(machine, "1", rules or Rules(token), {}, key, key_reads=key_reads)
+    return make_application(machine, "1", rules or GuardRules(token), {}, key, key_reads=key_reads)
 
 
 class Browser:

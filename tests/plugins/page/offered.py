@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from sm.issues.look.snapshot import snapshot
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.finder import PageFinder
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
@@ -48,6 +48,6 @@ def look(project: Project) -> None:
 
 def find_here(session: AnySession) -> Place:
     """Find the place of a session of this machine as the page does."""
-    finder = PageFinder(Looks(session.machine))
+    finder = PageFinder(BoardReader(session.machine))
     finder.find_session = lambda ident: session
     return finder.find_place(session.name)

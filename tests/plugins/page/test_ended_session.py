@@ -12,7 +12,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.context import rotation_files
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
-from sm.plugins.page.session_parts import Stage, list_messages
+from sm.plugins.page.session_parts import MessageStage, list_messages
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -131,13 +131,13 @@ def test_a_message_is_waiting_then_typed_then_seen(project: Project, browser: Br
     ):
         put(session, ident, place)
 
-    def stages() -> dict[str, Stage]:
+    def stages() -> dict[str, MessageStage]:
         return {one.message.id[0]: one.stage for one in list_messages(find_here(session))}
 
     assert session.profile.hooks
-    assert stages() == {"a": Stage.WAITING, "b": Stage.TYPED, "c": Stage.SEEN}
+    assert stages() == {"a": MessageStage.WAITING, "b": MessageStage.TYPED, "c": MessageStage.SEEN}
     found = browser.get(f"{PAGE}/messages").text
     assert found.index("about aaaaaaaa") < found.index("about bbbbbbbb")
     assert "the agent has not confirmed it yet" in found
     session.__dict__["profile"] = GENERIC
-    assert stages() == {"a": Stage.WAITING, "b": Stage.TYPED, "c": Stage.TYPED}
+    assert stages() == {"a": MessageStage.WAITING, "b": MessageStage.TYPED, "c": MessageStage.TYPED}

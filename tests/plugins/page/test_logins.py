@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.page.ages import STEP_S, Ages
-from sm.plugins.page.browser_names import call_browser
-from sm.plugins.page.logins import KEY_S, LASTS_S, LOCKED_S, MOST, NOTED_S, Logins, name_browser
+from sm.plugins.page.login_page import call_browser
+from sm.plugins.page.logins import (
+    KEY_S,
+    LASTS_S,
+    LOCKED_S,
+    MOST,
+    NOTED_S,
+    STEP_S,
+    Ages,
+    Logins,
+    name_browser,
+)
 from sm.store import lock
 from sm.web.rights import Keys, Right
 

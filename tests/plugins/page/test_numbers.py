@@ -24,7 +24,7 @@ from sm.plugins.cost.settings import find_ledger
 from sm.plugins.page.numbers import charts, page
 from sm.plugins.page.numbers.charts import Chart, Series, Unit
 from sm.plugins.page.numbers.drawing import POLICY, STYLE, draw
-from sm.plugins.page.numbers_desk import Shown
+from sm.plugins.page.numbers_desk import ShownNumbers
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events, journal
@@ -240,7 +240,7 @@ def test_what_is_made_of_the_numbers_holds_up_nobody(
 ) -> None:
     made_in = []
 
-    def note(shown: Shown) -> list[Chart]:
+    def note(shown: ShownNumbers) -> list[Chart]:
         made_in.append(threading.current_thread())
         return charts.list_charts(shown)
 

@@ -15,8 +15,8 @@ from sm.base.act import Act, ActKind, run
 from sm.base.need import NeedKind
 from sm.plugins.page import app, renderer
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.board_page import Choice, answer_needs, choose_rows
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_page import RowChoice, answer_needs, choose_rows
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.renderer import find_safe_link, render
 from sm.sessions.activity import Evidence
 from sm.sessions.project import Project
@@ -127,12 +127,12 @@ def test_what_happens_while_changes_are_read_is_never_passed_over(
     review: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
     session = put_session(review, 4)
-    since, read = journal.find_size(review.root.journal), Looks.read
+    since, read = journal.find_size(review.root.journal), BoardReader.read
 
     def happen() -> None:
         review.record(events.Monitor(session=session.name, state="started"))
 
-    def read_meanwhile(looks: Looks) -> tuple[Board, int]:
+    def read_meanwhile(looks: BoardReader) -> tuple[Board, int]:
         if first:
             happen()
         found = read(looks)
@@ -141,7 +141,7 @@ def test_what_happens_while_changes_are_read_is_never_passed_over(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Looks, "read", read_meanwhile)
+        patch.setattr(BoardReader, "read", read_meanwhile)
         found = browser.get(f"/page/changes?since={since}").text
     position = re.search(r'data-position="(\d+)"', found)
     assert position
@@ -152,7 +152,7 @@ def test_what_happens_while_changes_are_read_is_never_passed_over(
 def test_what_was_being_read_as_it_changed_is_read_again(
     review: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks, made = Looks(review.machine), put_session(review, 4)
+    looks, made = BoardReader(review.machine), put_session(review, 4)
     read = WatchedBoard.read_configured
     monkeypatch.setattr("sm.plugins.page.board_reader.FRESH_S", math.inf)
 
@@ -193,7 +193,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
 ) -> None:
     put_session(project, 3, HOSTILE)
     browser.log_in()
-    [row] = Looks(project.machine).read()[0].rows
+    [row] = BoardReader(project.machine).read()[0].rows
     texts = {
         name: HOSTILE
         for name, value in structs.asdict(row).items()
@@ -237,7 +237,7 @@ def test_figures_of_plugins_stand_beside_the_title(
 ) -> None:
     for issue in (3, 4):
         put_session(project, issue)
-    first, second = Looks(project.machine).read()[0].rows
+    first, second = BoardReader(project.machine).read()[0].rows
     figures = {"cost": Figure("$1.20"), "of a plugin that is gone": Figure("?")}
     board = Board(at=time.time(), rows=(structs.replace(first, figures=figures), second))
     monkeypatch.setattr(WatchedBoard, "read", lambda *_: board)
@@ -338,9 +338,9 @@ def test_the_track_is_told_to_a_screen_reader(review: Project, browser: Browser)
 def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> None:
     """A row that changes never moves: the list would jump under a person's hand."""
     assert review
-    board, _ = Looks(review.machine).read()
+    board, _ = BoardReader(review.machine).read()
     rows: list[SessionRow] = [*board.rows, structs.replace(board.rows[0], id="x", issue=1)]
-    choice = Choice()
+    choice = RowChoice()
     shown = choose_rows(structs.replace(board, rows=tuple(rows)), choice)
     assert [row.issue for row in shown] == [1, 3]
 

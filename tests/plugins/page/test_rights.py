@@ -7,10 +7,10 @@ import pytest
 from sm.plugins.page.access import COOKIE
 from sm.plugins.page.app import WAYS
 from sm.plugins.page.paths import BELOW, LOGIN
-from sm.plugins.page.route import Way
+from sm.plugins.page.route import PageRoute
 from sm.sessions import pause
 from sm.sessions.project import Project
-from sm.web.guard import Rules
+from sm.web.guard import GuardRules
 from sm.web.rights import Trust
 from tests.helpers import put_session
 from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
@@ -18,12 +18,12 @@ from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
 READS = "r" * 32
 PUBLIC = "https://sm.example.org"
 REST = {"act": "pause", "session": "dev-harb-3"}
-ASKED = [way for way in WAYS if isinstance(way, Way)]
+ASKED = [way for way in WAYS if isinstance(way, PageRoute)]
 ACTING = [way for way in ASKED if way.acts]
 READING = [way for way in ASKED if way.readers and not way.acts and way.path != f"{BELOW}stream"]
 
 
-def ask(browser: Browser, way: Way, csrf: str = "", **headers: str) -> int:
+def ask(browser: Browser, way: PageRoute, csrf: str = "", **headers: str) -> int:
     path = way.path.replace("{ident}", "dev-harb-3").replace("{part}", "story")
     path = path.replace("{name}.csv", "days.csv").replace("{name}.svg", "cost.svg")
     if way.methods == ("GET",):
@@ -42,7 +42,7 @@ def session(project: Project) -> Project:
     return project
 
 
-def serve(project: Project, rules: Rules, *, key_reads: bool = False) -> Browser:
+def serve(project: Project, rules: GuardRules, *, key_reads: bool = False) -> Browser:
     server = make_server(project.machine, rules=rules, key_reads=key_reads)
     return Browser(server, rules.public or "http://127.0.0.1:8420")
 
@@ -54,7 +54,7 @@ def test_each_path_says_whether_it_acts() -> None:
 
 
 def test_a_token_that_reads_is_refused_by_whatever_acts(session: Project) -> None:
-    browser = serve(session, Rules(TOKEN, readers=(READS,)))
+    browser = serve(session, GuardRules(TOKEN, readers=(READS,)))
     for way in ACTING:
         assert ask(browser, way, authorization=f"Bearer {READS}") == 403, way.path
     for way in READING:
@@ -65,7 +65,7 @@ def test_a_token_that_reads_is_refused_by_whatever_acts(session: Project) -> Non
 
 @pytest.mark.parametrize("by_token", [False, True])
 def test_a_login_that_reads_is_refused_by_whatever_acts(session: Project, by_token: bool) -> None:
-    browser = serve(session, Rules(TOKEN, readers=(READS,)), key_reads=True)
+    browser = serve(session, GuardRules(TOKEN, readers=(READS,)), key_reads=True)
     assert browser.log_in(READS if by_token else KEY).status_code == 303
     csrf = find_csrf(browser)
     page = browser.get("/").text
@@ -82,7 +82,7 @@ def test_a_login_that_reads_is_refused_by_whatever_acts(session: Project, by_tok
 
 
 def test_a_link_that_reads_is_made_for_another_browser(session: Project) -> None:
-    browser = serve(session, Rules())
+    browser = serve(session, GuardRules())
     browser.log_in()
     said = browser.post("/page/invite", {"csrf": find_csrf(browser), "only": "read"}).text
     assert "and do nothing" in said
@@ -95,7 +95,7 @@ def test_a_link_that_reads_is_made_for_another_browser(session: Project) -> None
 
 
 def test_one_browser_logs_another_out_and_all(session: Project) -> None:
-    browser = serve(session, Rules())
+    browser = serve(session, GuardRules())
     browser.log_in()
     csrf = find_csrf(browser)
     link = browser.post("/page/invite", {"csrf": csrf}).text
@@ -125,7 +125,7 @@ def test_one_browser_logs_another_out_and_all(session: Project) -> None:
 
 
 def test_behind_a_proxy_nobody_reads_without_a_login(session: Project) -> None:
-    browser = serve(session, Rules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
     for way in (*READING, *ACTING):
         assert ask(browser, way) == 401, way.path
     assert browser.get(f"{BELOW}stream").status_code == 401
@@ -135,7 +135,7 @@ def test_behind_a_proxy_nobody_reads_without_a_login(session: Project) -> None:
 
 
 def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
-    browser = serve(session, Rules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
     said = browser.log_in()
     assert (said.status_code, said.headers["location"]) == (303, "/")
     spelled = said.headers["set-cookie"]
@@ -165,7 +165,7 @@ def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
     ],
 )
 def test_behind_a_proxy_only_its_own_page_acts(session: Project, headers: dict[str, str]) -> None:
-    browser = serve(session, Rules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
     browser.log_in()
     csrf = find_csrf(browser)
     assert browser.post("/page/act", {"csrf": csrf} | REST, **headers).status_code == 403
@@ -173,6 +173,6 @@ def test_behind_a_proxy_only_its_own_page_acts(session: Project, headers: dict[s
 
 
 def test_from_another_machine_without_tls_no_browser_logs_in(session: Project) -> None:
-    browser = serve(session, Rules(TOKEN, loopback=False))
+    browser = serve(session, GuardRules(TOKEN, loopback=False))
     assert browser.log_in(TOKEN).status_code == 403
     assert browser.get("/").status_code == 401

@@ -11,9 +11,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from sm.plugins.page import route
-from sm.plugins.page.access import RefusedError
+from sm.plugins.page.access import DeniedError
 from sm.web import guard
-from sm.web.guard import Guard, Rules
+from sm.web.guard import Guard, GuardRules
 
 SLOWLY_S = 0.02
 
@@ -46,7 +46,7 @@ async def drip() -> Message:
 
 def test_a_form_that_comes_slowly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "FORM_S", 0.2)
-    with pytest.raises(RefusedError, match="did not arrive in") as refused:
+    with pytest.raises(DeniedError, match="did not arrive in") as refused:
         asyncio.run(route.read_form(Request(make_scope(), drip)))
     assert refused.value.status == 408
 
@@ -75,7 +75,7 @@ def ask(read: Callable[[Receive], Any], receive: Receive) -> list[Message]:
     async def send(message: Message) -> None:
         said.append(message)
 
-    asyncio.run(Guard(app, Rules())(make_scope(), receive, send))
+    asyncio.run(Guard(app, GuardRules())(make_scope(), receive, send))
     return said
 
 

@@ -11,7 +11,7 @@ from sse_starlette import ServerSentEvent
 
 from sm.plugins.page import session_files
 from sm.plugins.page import stream as streams
-from sm.plugins.page.board_reader import Looks
+from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.stream import Changed, Stream
 from sm.sessions.project import Project
 from sm.store import events, journal
@@ -40,7 +40,7 @@ def run(project: Project, act: Callable[[Stream], Awaitable[None]]) -> None:
 
 
 async def _run(project: Project, act: Callable[[Stream], Awaitable[None]]) -> None:
-    stream = Stream(Looks(project.machine))
+    stream = Stream(BoardReader(project.machine))
     await act(stream)
     assert not stream._listeners
 

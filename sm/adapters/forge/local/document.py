@@ -38,7 +38,7 @@ HEADING = re.compile(rf"^\\*(?:{SECTION}|{INLINE}|{META})", re.MULTILINE)
 """Beginning like one of our headings, quoted any number of times or not at all."""
 
 BODY = ""
-"""Name under which `Document.lines` has the line that the body begins on."""
+"""Name under which `ForgeFile.lines` has the line that the body begins on."""
 
 PLAIN = r"""[A-Za-z0-9](?:[!"$-9;-~]|:(?=[A-Za-z0-9])| (?=[!"$-9;-~]))*"""
 """Text that YAML takes as it stands; only a text that means something to YAML is quoted."""
@@ -52,7 +52,7 @@ PLAIN_LINE = re.compile(
 """Lines of front matter that need no YAML parser, which is nearly all of them."""
 
 
-class Document(Struct, frozen=True, eq=False):
+class ForgeFile(Struct, frozen=True, eq=False):
     """Content of a file. `front` maps keys to texts and lists; sections are in file order.
 
     `at` is when the file was written, `lines` where the keys of `front` are.
@@ -68,7 +68,7 @@ class Document(Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         """Whether the content is the same, wherever and whenever it was written."""
-        return isinstance(other, Document) and self._content == other._content
+        return isinstance(other, ForgeFile) and self._content == other._content
 
     def __ne__(self, other: object) -> bool:
         """Negate `__eq__`: without this, msgspec calls every other object another document."""
@@ -88,15 +88,15 @@ class Document(Struct, frozen=True, eq=False):
         """Reviews, oldest first."""
         return tuple(entry for entry in self.sections if isinstance(entry, Review))
 
-    def plus(self, section: Comment | Review) -> Document:
+    def plus(self, section: Comment | Review) -> ForgeFile:
         """Return the document with one more section at its end."""
         return structs.replace(self, sections=(*self.sections, section))
 
-    def end(self, state: PullState, **front: object) -> Document:
+    def end(self, state: PullState, **front: object) -> ForgeFile:
         """Return the document of a pull request that was merged or closed just now."""
         return self.with_front(state=str(state), closed=show_time(time.time()), **front)
 
-    def with_front(self, **values: object) -> Document:
+    def with_front(self, **values: object) -> ForgeFile:
         """Return the document with some of its front matter changed."""
         return structs.replace(self, front=self.front | values)
 
@@ -117,7 +117,7 @@ def unquote(text: str) -> str:
     return HEADING.sub(lambda found: found.group().removeprefix("\\"), text)
 
 
-def render(document: Document) -> bytes:
+def render(document: ForgeFile) -> bytes:
     """Write the file's content; what is no Unicode text (half a surrogate pair) becomes '?'."""
     parts = [_block(f"---\n{_front(document.front)}---", document.body)]
     for section in document.sections:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from sm.adapters.forge.local.document import Document
+from sm.adapters.forge.local.document import ForgeFile
 from sm.adapters.forge.local.parse import DocumentError
 from sm.base.foreign import LABELS, NAME_LIMIT, check_length, read_time, shorten, tidy
 from sm.base.nearest import find_nearest
@@ -22,7 +22,7 @@ class Fields(Struct, frozen=True):
     """Reader of the front matter of the file `name`; keys that only a person uses are let be."""
 
     name: str
-    document: Document
+    document: ForgeFile
 
     def error(self, key: str, reason: str) -> DocumentError:
         """Make an error on the line of `key`."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from sm.adapters.forge.errors import NotFoundError
-from sm.adapters.forge.local.document import Document, render
+from sm.adapters.forge.local.document import ForgeFile, render
 from sm.adapters.forge.local.parse import parse
 from sm.base.act_guard import before_act
 from sm.base.errors import StateError, UsageError
@@ -52,7 +52,7 @@ class ForgeFolder:
         """Open the folder `path`, where `forge.yaml` is."""
         self.path = path
         self._folders = {kind: str(path / kind) for kind in KINDS}
-        self._read: dict[str, tuple[tuple[int, ...], Document]] = {}
+        self._read: dict[str, tuple[tuple[int, ...], ForgeFile]] = {}
 
     @property
     def checks(self) -> Path:
@@ -95,7 +95,7 @@ class ForgeFolder:
         matches = map(FILE_NAME.fullmatch, self._names(kind))
         return sorted(int(found[1]) for found in matches if found)
 
-    def read(self, kind: Kind, number: int) -> Document:
+    def read(self, kind: Kind, number: int) -> ForgeFile:
         """Return that issue or pull request.
 
         Raises:
@@ -143,21 +143,23 @@ class ForgeFolder:
                 problems.append(error.message)
         return good, problems
 
-    def add(self, kind: Kind, document: Document) -> int:
+    def add(self, kind: Kind, document: ForgeFile) -> int:
         """Keep a new document; return its number, which no other had before."""
         with self.changing():
             return self.add_locked(kind, document)
 
-    def add_locked(self, kind: Kind, document: Document) -> int:
+    def add_locked(self, kind: Kind, document: ForgeFile) -> int:
         """Do as `add`, for a caller that holds the lock already."""
         number = self._last_number() + 1
         if number > NUMBER_LIMIT:
             raise StateError(f"'{self.path}' has a file of the last number there is: rename it")
         write_atomic(self.path / ".number", f"{number}\n")
-        self._write(kind, number, Document({"number": number} | document.front, document.body))
+        self._write(kind, number, ForgeFile({"number": number} | document.front, document.body))
         return number
 
-    def update(self, kind: Kind, number: int, change: Callable[[Document], Document]) -> Document:
+    def update(
+        self, kind: Kind, number: int, change: Callable[[ForgeFile], ForgeFile]
+    ) -> ForgeFile:
         """Replace a document by what `change` makes of it; return the new one.
 
         Nothing is written if nothing changes.
@@ -209,7 +211,7 @@ class ForgeFolder:
             return b"gone"
         return f"{path} {found.st_mtime_ns} {found.st_size}\n".encode("utf-8", "surrogateescape")
 
-    def _write(self, kind: Kind, number: int, document: Document) -> None:
+    def _write(self, kind: Kind, number: int, document: ForgeFile) -> None:
         data = render(document)
         if len(data) > SIZE_LIMIT:
             raise UsageError(

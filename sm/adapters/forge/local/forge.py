@@ -151,11 +151,11 @@ class LocalForge(Struct, frozen=True):
             UsageError: no CI is configured.
 
         """
-        from sm.adapters.forge.local.runner import Job, run_if_free
+        from sm.adapters.forge.local.runner import RunnerJob, run_if_free
 
         if not ci.command:
             raise UsageError(NO_CI)
-        job = Job(ci.command, ci.timeout_s, self.repository, work, self.clone)
+        job = RunnerJob(ci.command, ci.timeout_s, self.repository, work, self.clone)
         verdict = run_if_free(job, self.checks, head, locked=locked)
         self.folder.touch()
         return verdict

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.local.document import BODY, Document, show_time
+from sm.adapters.forge.local.document import BODY, ForgeFile, show_time
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.model import Comment, Issue, IssueState, Review, Saved, SourcedText
@@ -66,7 +66,7 @@ class Issues(Struct, frozen=True):
         if len(names) > LABELS:
             raise UsageError(f"these are {len(names):,} labels, {LABELS} at most: leave some out")
         front = make_front(title, author) | {"labels": names}
-        return self.read(self.folder.add("issues", Document(front, body)))
+        return self.read(self.folder.add("issues", ForgeFile(front, body)))
 
     def edit(
         self,
@@ -83,7 +83,7 @@ class Issues(Struct, frozen=True):
 
         """
 
-        def change(document: Document) -> Document:
+        def change(document: ForgeFile) -> ForgeFile:
             if instead_of is not None and document.body != instead_of:
                 raise UsageError(f"the text of issue {number} has been changed meanwhile")
             if title:
@@ -123,7 +123,7 @@ class Issues(Struct, frozen=True):
     def _change_labels(self, number: int, *, add: str = "", remove: str = "") -> Issue:
         """Give an issue a label or take one off; nothing happens if that is so already."""
 
-        def change(document: Document) -> Document:
+        def change(document: ForgeFile) -> ForgeFile:
             labels = Fields(self.folder.name("issues", number), document).texts("labels")
             wanted = [label for label in labels if label != remove]
             if add and _label(add) not in wanted:
@@ -134,7 +134,7 @@ class Issues(Struct, frozen=True):
 
         return self._update(number, change)
 
-    def _update(self, number: int, change: Callable[[Document], Document]) -> Issue:
+    def _update(self, number: int, change: Callable[[ForgeFile], ForgeFile]) -> Issue:
         self.folder.update("issues", number, change)
         return self.read(number)
 
@@ -144,7 +144,7 @@ def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker
     comment = Comment(tidy_name(author), round(time.time(), 3), body, marker)
     posted = False
 
-    def change(document: Document) -> Document:
+    def change(document: ForgeFile) -> ForgeFile:
         nonlocal posted
         posted = not marker or all(known.marker != marker for known in document.comments)
         return document.plus(comment) if posted else document
@@ -153,7 +153,7 @@ def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker
     return posted
 
 
-def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
+def issue_of(folder: ForgeFolder, number: int, document: ForgeFile) -> Issue:
     """Return the issue that a document describes.
 
     Raises:
@@ -187,7 +187,7 @@ def _check_dependencies(fields: Fields, issue: Issue) -> None:
         raise fields.error(BODY, f"it depends on {count:,} issues, {DEPENDENCIES} at most")
 
 
-def complete(document: Document, head: str = "") -> Document:
+def complete(document: ForgeFile, head: str = "") -> ForgeFile:
     """Add to `document` all that a person need not write: dates, and the commit of a review."""
     sections = tuple(
         _settle_review(section, head) if isinstance(section, Review) else section

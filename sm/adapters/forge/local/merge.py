@@ -11,7 +11,7 @@ from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
 from sm.adapters.forge.local.branches import Branches
 from sm.adapters.forge.local.checks import Checks
-from sm.adapters.forge.local.document import Document
+from sm.adapters.forge.local.document import ForgeFile
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.merge_rules import refuse
@@ -97,11 +97,11 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
 
 
-def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
+def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.MergeRules:
     """Make the rules for this pull request: which of its reviewers count."""
     writers = find_writers(review.author for review in pull.reviews)
     trust = Trust(rules.trusted, writers)
-    return merge_rules.Rules(rules.review_required, trust)
+    return merge_rules.MergeRules(rules.review_required, trust)
 
 
 def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> None:
@@ -123,7 +123,7 @@ def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> N
     repository.advance(pull.base, commit, old, pull.branch, pull.head)
     crash_point("forge.after-merge")
 
-    def note(document: Document) -> Document:
+    def note(document: ForgeFile) -> ForgeFile:
         return document.end(PullState.MERGED, head=pull.head, merged=commit)
 
     pulls.folder.update("pulls", pull.number, note)

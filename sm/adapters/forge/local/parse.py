@@ -14,7 +14,7 @@ from sm.adapters.forge.local.document import (
     META,
     PLAIN_LINE,
     SECTION,
-    Document,
+    ForgeFile,
     plain_value,
     unquote,
 )
@@ -85,7 +85,7 @@ class Source(Struct, frozen=True):
         return DocumentError(self.name, self.text.count("\n", 0, start) + 1, reason)
 
 
-def parse(name: str, data: bytes, at: float) -> Document:
+def parse(name: str, data: bytes, at: float) -> ForgeFile:
     """Parse the document in the file `name`, which was last written at `at`.
 
     Raises:
@@ -102,7 +102,7 @@ def parse(name: str, data: bytes, at: float) -> Document:
     front = _front(name, text[4 : end.start()])
     body, *chunks = _split(SECTION_HEADING, text[end.end() :], end.end(), last=True)
     sections = [_section(source, chunk) for chunk in chunks]
-    return Document(
+    return ForgeFile(
         front=front,
         body=body.text,
         sections=tuple(section for section, _ in sections),

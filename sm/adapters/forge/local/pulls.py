@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.local.branches import Branches, Conflicts
 from sm.adapters.forge.local.checks import Checks
-from sm.adapters.forge.local.document import Document
+from sm.adapters.forge.local.document import ForgeFile
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.local.issues import (
@@ -236,7 +236,7 @@ class Pulls(Struct, frozen=True):
                 f"branch '{branch}' has no commits that '{base}' lacks: commit and push first"
             )
         front |= {"branch": branch, "base": base, "head": head}
-        return self.folder.add_locked("pulls", Document(front, body))
+        return self.folder.add_locked("pulls", ForgeFile(front, body))
 
     def _read(self, number: int, branches: Branches, *, logged: bool = True) -> PullRequest:
         document = self.folder.read("pulls", number)
@@ -249,7 +249,7 @@ class Pulls(Struct, frozen=True):
             )
         return self._value(number, document, branches, logged=logged)
 
-    def _catch_up(self, number: int, document: Document, branches: Branches) -> Document:
+    def _catch_up(self, number: int, document: ForgeFile, branches: Branches) -> ForgeFile:
         """Return `document` with what has happened to its branches; itself if nothing has."""
         fields = Fields(self.folder.name("pulls", number), document)
         base, head = fields.text("base"), fields.commit("head")
@@ -269,7 +269,7 @@ class Pulls(Struct, frozen=True):
         return document
 
     def _value(
-        self, number: int, document: Document, branches: Branches, *, logged: bool
+        self, number: int, document: ForgeFile, branches: Branches, *, logged: bool
     ) -> PullRequest:
         fields = Fields(self.folder.name("pulls", number), document)
         state = fields.choice("state", PullState)
@@ -299,7 +299,7 @@ class Pulls(Struct, frozen=True):
         )
 
 
-def _close_document(document: Document) -> Document:
+def _close_document(document: ForgeFile) -> ForgeFile:
     over = document.front.get("state") == PullState.CLOSED
     return document if over else document.end(PullState.CLOSED)
 

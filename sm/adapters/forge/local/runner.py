@@ -41,7 +41,7 @@ OVERDUE = 124
 """Exit code of `timeout(1)` for a command that took too long."""
 
 
-class Job(Struct, frozen=True):
+class RunnerJob(Struct, frozen=True):
     """Command to run, the repository, and a private folder; `timeout_s` in seconds.
 
     `clone` is the user's, which knows where submodules come from.
@@ -54,7 +54,7 @@ class Job(Struct, frozen=True):
     clone: Path
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """Result of one try: the exit code, and the step where it failed."""
 
     state: CheckState
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     code: int
 
 
-def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
+def run_if_free(job: RunnerJob, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
     """Do as `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
     if locked:
         return run_check(job, checks, head)
@@ -70,7 +70,7 @@ def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict
         return run_check(job, checks, head) if free else None
 
 
-def run_check(job: Job, checks: Checks, head: str) -> Verdict:
+def run_check(job: RunnerJob, checks: Checks, head: str) -> Verdict:
     """Check the commit `head` and keep the verdict; the caller holds the check's lock.
 
     If CI itself fails, it is run once more: the obstacle is often gone by then.
@@ -92,7 +92,7 @@ def run_check(job: Job, checks: Checks, head: str) -> Verdict:
     return verdict
 
 
-def _try(job: Job, head: str, folder: CheckFolder) -> Outcome:
+def _try(job: RunnerJob, head: str, folder: CheckFolder) -> RunOutcome:
     place = ensure_private_dir(job.work / head)
     try:
         return _check_out(job, head, place, folder) or _run(job, place, folder)
@@ -100,7 +100,7 @@ def _try(job: Job, head: str, folder: CheckFolder) -> Outcome:
         _remove(place)
 
 
-def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome | None:
+def _check_out(job: RunnerJob, head: str, place: Path, folder: CheckFolder) -> RunOutcome | None:
     """Check the commit out; return an outcome if that fails: no commit of the forge is to blame."""
     try:
         job.repository.check_out(head, place / "checkout")
@@ -108,11 +108,11 @@ def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome
             submodules.fill(place / "checkout", Git(job.clone).common_dir())
     except SmError as error:
         _note(folder, f"{error.message}{lfs.advise(error, job.clone)}")
-        return Outcome(CheckState.BROKEN, "CI itself: the commit could not be checked out", 1)
+        return RunOutcome(CheckState.BROKEN, "CI itself: the commit could not be checked out", 1)
     return None
 
 
-def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
+def _run(job: RunnerJob, place: Path, folder: CheckFolder) -> RunOutcome:
     (place / "tmp").mkdir(mode=0o700)
     record = folder.process
     deadline, oom_kills = Deadline(job.timeout_s), count_oom_kills()
@@ -129,13 +129,13 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     if not in_time:  # whether the code would pass is not known: a person is asked
         at = _step(folder)
         step = f"no result within {job.timeout_s:g} s" + (f", at step {at}" if at else "")
-        return Outcome(CheckState.PENDING, step, OVERDUE)
+        return RunOutcome(CheckState.PENDING, step, OVERDUE)
     code = process.returncode
     if by := killer(code, count_oom_kills() - oom_kills):
         step = f"CI itself: its command was killed by {by}"
-        return Outcome(CheckState.BROKEN, step, code)
+        return RunOutcome(CheckState.BROKEN, step, code)
     state = CheckState.FAILURE if code else CheckState.SUCCESS
-    return Outcome(state, _step(folder) or redact(job.command), code)
+    return RunOutcome(state, _step(folder) or redact(job.command), code)
 
 
 def _environment(temporary: Path) -> dict[str, str]:
@@ -178,7 +178,7 @@ def _step(folder: CheckFolder) -> str:
     return found[-1].decode("utf-8", "replace").strip() if found else ""
 
 
-def _sweep(job: Job, checks: Checks, head: str) -> None:
+def _sweep(job: RunnerJob, checks: Checks, head: str) -> None:
     """End and remove what runners that were killed have left, of this commit and of others."""
     for place in ensure_private_dir(job.work).iterdir():
         if place.name == head or not is_held(checks.path / place.name / "lock"):

@@ -27,7 +27,7 @@ from sm.plugins.chat.mcp.grants import Grants
 from sm.plugins.chat.mcp.provider import Provider
 from sm.web import running
 from sm.web.answers import Answer, answer_failure
-from sm.web.guard import Guard, Rules
+from sm.web.guard import Guard, GuardRules
 
 REVOCATION_LIMIT = 32 * 1024
 REVOCATION_HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -111,7 +111,10 @@ def make_remote(folder: Path, hosts: tuple[str, ...]) -> RemoteAccess:
 
 
 def serve(
-    server: Server[Any], listener: socket.socket, rules: Rules, remote: RemoteAccess | None = None
+    server: Server[Any],
+    listener: socket.socket,
+    rules: GuardRules,
+    remote: RemoteAccess | None = None,
 ) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C; with `remote` clients may ask for tokens.
 

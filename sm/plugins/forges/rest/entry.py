@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.git_access import find_place
-from sm.adapters.forge.kinds import kind_of, open_forge
+from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.protocol import Accounted
 from sm.adapters.token import TokenSource, read_token
 from sm.base.errors import SmError
@@ -128,7 +128,6 @@ def find_rest_problems(
 def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     """Yield what keeps git from getting the token that the configuration gives it."""
     settings = project.forge
-    assert isinstance(settings, RemoteSettings)
     if settings.git_access == "own":
         return
     place = find_place(settings).url
@@ -188,7 +187,8 @@ def _find_reviewer_problems(
     reviewer = project.forge.reviewer
     if reviewer is None or reviewer is project.forge:
         return
-    theirs = open_forge(structs.replace(project, forge=reviewer))
+    # Not the tracker beside it: a person reviews on the forge.
+    theirs = kind_of(reviewer).open_forge(structs.replace(project, forge=reviewer))
     if isinstance(theirs, Accounted) and theirs.find_account() == forge.find_account():
         yield (
             f"both tokens are of '{forge.find_account()}', and the forge takes no verdict from the "

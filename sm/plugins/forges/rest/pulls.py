@@ -207,11 +207,11 @@ class RestPulls(ABC, Generic[R]):
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have the forge merge the pull request at its head; the commit that came of it."""
 
-    def _rules(self, pull: PullRequest) -> merge_rules.Rules:
+    def _rules(self, pull: PullRequest) -> merge_rules.MergeRules:
         named = self.site.settings.trusted
         authors = {review.author for review in pull.reviews}
         writers = frozenset() if named or not authors else find_writers(self.reader, authors)
-        return merge_rules.Rules(self.site.settings.review_required, Trust(named, writers))
+        return merge_rules.MergeRules(self.site.settings.review_required, Trust(named, writers))
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
         """The comments. These forges do not say over REST who has edited one."""

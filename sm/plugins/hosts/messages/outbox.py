@@ -25,7 +25,7 @@ from sm.plugins.hosts.messages import awaited_turns, lost
 from sm.plugins.hosts.messages.lost import LostMessage
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
-from sm.setup.uninstall import Part
+from sm.setup.uninstall import Remainder
 from sm.store import data_folder, events, lock
 from sm.store.damage import read_each
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
@@ -57,13 +57,13 @@ class KeptMessage(Struct, frozen=True, kw_only=True):
     handed_to: int = 0
 
 
-def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Remainder]:
     """List the messages that wait for their hosts, for `sm uninstall`."""
     for project in list_configured(machine):
         waiting = find_folder(machine.root.project(project.name))
         if waiting.is_dir():
             remove = partial(shutil.rmtree, waiting)
-            yield Part(f"messages that wait for their hosts: {waiting}", remove=remove)
+            yield Remainder(f"messages that wait for their hosts: {waiting}", remove=remove)
 
 
 def keep_message(project: Project, message: KeptMessage) -> None:

@@ -14,7 +14,7 @@ from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
-from sm.plugins.page.numbers_desk import Shown
+from sm.plugins.page.numbers_desk import ShownNumbers
 from sm.views.numbers import SECONDS, DayNumbers, add_up
 from sm.views.whose_turn import Turn
 
@@ -97,7 +97,7 @@ AT_LEAST = "at least"
 """Name of the bars that stand for a lower bound."""
 
 
-def list_charts(shown: Shown) -> list[Chart]:
+def list_charts(shown: ShownNumbers) -> list[Chart]:
     """List all charts, also those that have nothing to show."""
     period = choose_period(shown.since, shown.today)
     labels = list_periods(shown.since, shown.today, period)
@@ -116,7 +116,7 @@ def list_charts(shown: Shown) -> list[Chart]:
 
 
 def _gather_days(
-    shown: Shown, labels: Sequence[str], period: Period
+    shown: ShownNumbers, labels: Sequence[str], period: Period
 ) -> Iterator[tuple[str, list[DayNumbers]]]:
     found: dict[str, list[DayNumbers]] = {label: [] for label in labels}
     for one in shown.days:
@@ -127,14 +127,14 @@ def _gather_days(
 Named = tuple[str, Sum]
 
 
-def _gather_costs(shown: Shown, labels: Sequence[str], period: Period) -> Iterator[Named]:
+def _gather_costs(shown: ShownNumbers, labels: Sequence[str], period: Period) -> Iterator[Named]:
     found: dict[str, list[Sum]] = {label: [] for label in labels}
     for one in shown.costs[SumGroup.DAY]:
         found.setdefault(name_period(one.name, period), []).append(one)
     yield from ((label, add_up_costs(found[label])) for label in labels)
 
 
-def _draw_groups(shown: Shown, by: SumGroup) -> Iterator[Chart]:
+def _draw_groups(shown: ShownNumbers, by: SumGroup) -> Iterator[Chart]:
     found = [(name_sum(by, one), one) for one in order_by_cost(shown.costs[by])]
     of = f"by {by}" + (f", {LONGEST} of {len(found)}" if len(found) > LONGEST else "")
     yield _draw_cost(f"cost-{by}", f"Cost {of}", found[:LONGEST], across=True)

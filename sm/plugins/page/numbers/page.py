@@ -16,21 +16,23 @@ from sm.plugins.page.gone import GoneError
 from sm.plugins.page.numbers.charts import list_charts
 from sm.plugins.page.numbers.drawing import POLICY, draw
 from sm.plugins.page.numbers.tables import FILES, list_tables, list_totals, make_json
-from sm.plugins.page.numbers_desk import SPANS, USUAL, Choice, Shown
+from sm.plugins.page.numbers_desk import SPANS, USUAL, NumbersChoice, ShownNumbers
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.route import Page, Way, show
+from sm.plugins.page.route import Page, PageRoute, show
 from sm.views.times import format_moment
 
 NUMBERS = f"{BELOW}numbers"
 
 
-def _read_choice(request: Request) -> Choice:
+def _read_choice(request: Request) -> NumbersChoice:
     asked = request.query_params
     span = asked.get("span", USUAL)
-    return Choice(span if span in SPANS else USUAL, asked.get("project", "")[:200])
+    return NumbersChoice(span if span in SPANS else USUAL, asked.get("project", "")[:200])
 
 
-async def _answer(page: Page, request: Request, make: Callable[[Shown], Response]) -> Response:
+async def _answer(
+    page: Page, request: Request, make: Callable[[ShownNumbers], Response]
+) -> Response:
     """Read and answer in a thread: a long time has thousands of rows."""
     choice = _read_choice(request)
     return await page.read(lambda: make(page.numbers.read(choice)))
@@ -39,7 +41,7 @@ async def _answer(page: Page, request: Request, make: Callable[[Shown], Response
 async def show_numbers(page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with charts, and the figures of all as tables."""
 
-    def make(shown: Shown) -> Response:
+    def make(shown: ShownNumbers) -> Response:
         return show(
             "numbers.html",
             visitor,
@@ -59,7 +61,7 @@ async def send_chart(page: Page, request: Request, _visitor: Visitor) -> Respons
     """Answer with one chart as a picture."""
     name, narrow = request.path_params["name"], "narrow" in request.query_params
 
-    def make(shown: Shown) -> Response:
+    def make(shown: ShownNumbers) -> Response:
         for chart in list_charts(shown):
             if chart.name == name:
                 policy = {"Content-Security-Policy": POLICY}
@@ -73,7 +75,7 @@ async def send_chart(page: Page, request: Request, _visitor: Visitor) -> Respons
 async def send_json(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with all that the charts are made of."""
 
-    def make(shown: Shown) -> Response:
+    def make(shown: ShownNumbers) -> Response:
         return Response(json.encode(make_json(shown)), media_type="application/json")
 
     return await _answer(page, request, make)
@@ -85,7 +87,7 @@ async def send_csv(page: Page, request: Request, _visitor: Visitor) -> Response:
     if list_rows is None:
         raise GoneError("there is no such table")
 
-    def make(shown: Shown) -> Response:
+    def make(shown: ShownNumbers) -> Response:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(list_rows(shown))
         return Response(text.getvalue(), media_type="text/csv")
@@ -94,8 +96,8 @@ async def send_csv(page: Page, request: Request, _visitor: Visitor) -> Response:
 
 
 ROUTES = (
-    Way(NUMBERS, show_numbers, acts=False),
-    Way(f"{NUMBERS}/numbers.json", send_json, acts=False),
-    Way(f"{NUMBERS}/{{name}}.csv", send_csv, acts=False),
-    Way(f"{NUMBERS}/{{name}}.svg", send_chart, acts=False),
+    PageRoute(NUMBERS, show_numbers, acts=False),
+    PageRoute(f"{NUMBERS}/numbers.json", send_json, acts=False),
+    PageRoute(f"{NUMBERS}/{{name}}.csv", send_csv, acts=False),
+    PageRoute(f"{NUMBERS}/{{name}}.svg", send_chart, acts=False),
 )

@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from sm.plugins.cost.display import HEADERS, list_cells, list_csv_rows, name_sum
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.page.numbers.charts import TURNS, is_priced, order_by_cost, show_price
-from sm.plugins.page.numbers_desk import GROUPS, Shown
+from sm.plugins.page.numbers_desk import GROUPS, ShownNumbers
 from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
 from sm.views.times import format_span
 
@@ -27,7 +27,7 @@ class Table(Struct, frozen=True):
     more: int = 0
 
 
-def list_totals(shown: Shown) -> list[tuple[str, str]]:
+def list_totals(shown: ShownNumbers) -> list[tuple[str, str]]:
     """List the sums of the whole span, as people read them."""
     total, bound = shown.total, "" if shown.is_whole else "≥"
     requests, *_ = list_cells(shown.cost)
@@ -46,7 +46,7 @@ WORDS = dict(
 """Fields that are counted, by the words that people read."""
 
 
-def list_tables(shown: Shown) -> list[Table]:
+def list_tables(shown: ShownNumbers) -> list[Table]:
     """List the figures of all charts, the newest day first."""
     days = [*reversed(shown.days)]
     heads = (*WORDS, *(f"Time: {words}" for words in TURNS.values()))
@@ -83,14 +83,14 @@ def _show_time(seconds: float) -> str:
 Rows = Iterable[tuple[object, ...]]
 
 
-def list_day_rows(shown: Shown) -> Rows:
+def list_day_rows(shown: ShownNumbers) -> Rows:
     """List every day that has anything, and what is counted of it; times are in seconds."""
     yield ("day", *FIELDS)
     for day in shown.days:
         yield (day.day, *(_round(getattr(day, field)) for field in FIELDS))
 
 
-def list_cost_rows(by: SumGroup, shown: Shown) -> Rows:
+def list_cost_rows(by: SumGroup, shown: ShownNumbers) -> Rows:
     """List costs as `sm cost --csv` does; what has no known price has no price."""
     header, *rows = list_csv_rows(by, shown.costs[by])
     at = header.index("price")
@@ -99,13 +99,13 @@ def list_cost_rows(by: SumGroup, shown: Shown) -> Rows:
         yield row if is_priced(one) else (*row[:at], "", *row[at + 1 :])
 
 
-def _list_files() -> Iterator[tuple[str, Callable[[Shown], Rows]]]:
+def _list_files() -> Iterator[tuple[str, Callable[[ShownNumbers], Rows]]]:
     yield "days", list_day_rows
     for by in GROUPS:
         yield f"cost-{by}", _make_lister(by)
 
 
-def _make_lister(by: SumGroup) -> Callable[[Shown], Rows]:
+def _make_lister(by: SumGroup) -> Callable[[ShownNumbers], Rows]:
     return lambda shown: list_cost_rows(by, shown)
 
 
@@ -117,7 +117,7 @@ def _round(number: float) -> float:
     return round(number, 3)
 
 
-def make_json(shown: Shown) -> dict[str, object]:
+def make_json(shown: ShownNumbers) -> dict[str, object]:
     """Return all for programs; a cost is as `sm cost --json` has it, and as people read it."""
     return {
         "since": shown.since,

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from sm.base.errors import SmError
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal.client import Client, Size, find_size, find_size_of
-from sm.plugins.page.terminal.words import AHEAD, OverError, Tell, Wish, Word
+from sm.plugins.page.terminal.words import AHEAD, BrowserWish, OverError, Tell, TerminalWord
 from sm.sessions.session import AnySession
 
 FRAME_S = 0.02
@@ -46,8 +46,8 @@ class Askers:
         return await to_thread.run_sync(act, limiter=self._limiter, abandon_on_cancel=True)
 
 
-class Here:
-    """A `Screen` of a session on this machine."""
+class LocalScreen:
+    """A `TerminalScreen` of a session on this machine."""
 
     def __init__(self, find: Callable[[], AnySession], askers: Askers) -> None:
         """Show nothing yet. `find` raises GoneError if there is no such session any more."""
@@ -65,7 +65,7 @@ class Here:
             client = Client(session.tmux, session.name, size, types=self.types)
             self._client = client
             try:
-                await tell(Word("begin", size=size, types=client.types))
+                await tell(TerminalWord("begin", size=size, types=client.types))
                 await self._pass_on(client, session, tell, tasks)
             finally:
                 self._client = None
@@ -75,7 +75,7 @@ class Here:
                 self.types = False
                 await asyncio.sleep(SOON_S)
 
-    async def heed(self, wish: Wish) -> None:
+    async def heed(self, wish: BrowserWish) -> None:
         """Go on with a client that has the right to type, or has not; or note what was drawn."""
         if wish.what == "drawn":
             self._ahead = max(0, self._ahead - wish.bytes)
@@ -102,7 +102,7 @@ class Here:
             except SmError as error:
                 if error.message != told:
                     told = error.message
-                    await tell(Word("gone", told))
+                    await tell(TerminalWord("gone", told))
             await self._wait_for_agent()
 
     def _find_terminal(self) -> tuple[AnySession, Size]:
@@ -162,5 +162,5 @@ class Here:
             client.leave()
             self._drawn.set()
         elif size != client.size:
-            await tell(Word("size", size=size))  # before what is drawn in it
+            await tell(TerminalWord("size", size=size))  # before what is drawn in it
             client.resize(size)

@@ -13,7 +13,7 @@ from sm.base.text import one_line
 from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.process_end import end_process
-from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes
+from sm.plugins.page.terminal.wire import FromNode, Pipes, TerminalHello
 
 START_S = 30.0
 """Time within which the node's `sm` says hello, in seconds."""
@@ -30,7 +30,7 @@ class OldError(Exception):
     """The node's `sm` cannot do this."""
 
 
-class Node:
+class NodeProcess:
     """Process that shows a terminal on another machine; it runs until `end`. For one event loop."""
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ def check_hello(line: bytes) -> None:
         WireError: that is no hello.
 
     """
-    if decode_line(line, Hello).protocol != wire.PROTOCOL:
+    if decode_line(line, TerminalHello).protocol != wire.PROTOCOL:
         raise OldError("the two versions of sm do not understand one another")
 
 

@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket
 
 from sm.base.errors import SmError
 from sm.plugins.page.access import (
-    RefusedError,
+    DeniedError,
     Visitor,
     check_origin,
     check_reads,
@@ -21,11 +21,11 @@ from sm.plugins.page.access import (
 )
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.route import Page, Way, show
-from sm.plugins.page.terminal.local_screen import Askers, Here
-from sm.plugins.page.terminal.remote_screen import Host, There
-from sm.plugins.page.terminal.view import Seats, View, close
-from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Screen
+from sm.plugins.page.route import Page, PageRoute, show
+from sm.plugins.page.terminal.local_screen import Askers, LocalScreen
+from sm.plugins.page.terminal.remote_screen import Host, RemoteScreen
+from sm.plugins.page.terminal.view import Seats, TerminalView, close
+from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, TerminalScreen
 
 VIEWS = 24
 """Terminals that are shown at the same time; each is a process of tmux, here or on its host."""
@@ -44,25 +44,25 @@ async def watch(page: Page, shared: Shared, socket: WebSocket) -> None:
     """Show a session's terminal to whoever may read, if it is asked for by a page of ours."""
     try:
         check_watches(page, socket)
-    except RefusedError as refused:
+    except DeniedError as refused:
         await socket.send_denial_response(PlainTextResponse(refused.why, refused.status))
         return
     await socket.accept()
     ident = socket.path_params["ident"]
     with shared.seats.take() as is_free:
         if is_free:
-            await View(page, socket, await _choose(page, shared, ident)).run()
+            await TerminalView(page, socket, await _choose(page, shared, ident)).run()
         else:
             why = f"{VIEWS} terminals are open already: close one of them"
             await close(socket, OverError(why, TRY_AGAIN))
 
 
-async def _choose(page: Page, shared: Shared, ident: str) -> Screen:
+async def _choose(page: Page, shared: Shared, ident: str) -> TerminalScreen:
     """Choose who shows it: this machine, or the one that it runs on."""
     place = await page.read(partial(page.finder.find_place, ident))
     if place.host:
-        return There(page, shared.hosts, ident)
-    return Here(partial(page.looks.find_session, ident), shared.askers)
+        return RemoteScreen(page, shared.hosts, ident)
+    return LocalScreen(partial(page.looks.find_session, ident), shared.askers)
 
 
 def check_watches(page: Page, socket: WebSocket) -> None:
@@ -102,5 +102,5 @@ class Watching(Struct, frozen=True):
 
 ROUTES = (
     Watching(f"{BELOW}terminal/{{ident}}"),
-    Way(f"{BELOW}terminal/{{ident}}/text", show_text, acts=False),
+    PageRoute(f"{BELOW}terminal/{{ident}}/text", show_text, acts=False),
 )

@@ -14,9 +14,9 @@ from sm.base.issue_id import IssueId
 from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.local_screen import Askers, Here
-from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes, ToNode
-from sm.plugins.page.terminal.words import OverError, Word
+from sm.plugins.page.terminal.local_screen import Askers, LocalScreen
+from sm.plugins.page.terminal.wire import FromNode, Pipes, TerminalHello, ToNode
+from sm.plugins.page.terminal.words import OverError, TerminalWord
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -26,13 +26,13 @@ from sm.store.paths import name_session
 async def relay(project: Project, issue: IssueId, source: int, sink: int) -> None:
     """Show the terminal of the issue's session to whoever is at the other end of these pipes."""
     pipes = Pipes(source, sink)
-    screen = Here(lambda: _find(project, issue), Askers())
+    screen = LocalScreen(lambda: _find(project, issue), Askers())
     over: OverError | None = None
 
-    async def tell(said: Word | bytes) -> None:
+    async def tell(said: TerminalWord | bytes) -> None:
         await pipes.write(FromNode(shown=said) if isinstance(said, bytes) else FromNode(word=said))
 
-    await pipes.write(Hello(wire.PROTOCOL), wire.MARK)
+    await pipes.write(TerminalHello(wire.PROTOCOL), wire.MARK)
     try:
         async with create_task_group() as tasks:
             tasks.start_soon(screen.run, tell, tasks)
@@ -42,7 +42,7 @@ async def relay(project: Project, issue: IssueId, source: int, sink: int) -> Non
     except* OverError as errors:
         [over, *_] = [one for one in errors.exceptions if isinstance(one, OverError)]
     if over:
-        await tell(Word("over", over.why))
+        await tell(TerminalWord("over", over.why))
 
 
 def _find(project: Project, issue: IssueId) -> IssueSession:
@@ -52,7 +52,7 @@ def _find(project: Project, issue: IssueId) -> IssueSession:
     return registry.load_for(project, issue)
 
 
-async def _hear(pipes: Pipes, screen: Here) -> None:
+async def _hear(pipes: Pipes, screen: LocalScreen) -> None:
     """Do what the other end says, until it says nothing any more."""
     while True:
         try:

@@ -17,11 +17,11 @@ from sm.base.errors import SmError, UsageError
 from sm.base.text import one_line
 from sm.plugins.page.route import Page
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.node import WHY, Node, OldError, SilentError
+from sm.plugins.page.terminal.node import WHY, NodeProcess, OldError, SilentError
 from sm.plugins.page.terminal.output_filter import Tamer
 from sm.plugins.page.terminal.view import Seats
 from sm.plugins.page.terminal.wire import Pipes, ToNode
-from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Tell, Wish, Word
+from sm.plugins.page.terminal.words import TRY_AGAIN, BrowserWish, OverError, Tell, TerminalWord
 from sm.views.place import RemotePlace, find_remote_by_id
 
 VIEWS_THERE = 5
@@ -44,8 +44,8 @@ class Host:
         self.seats, self.door = Seats(VIEWS_THERE), asyncio.Lock()
 
 
-class There:
-    """A `Screen` of a session that runs elsewhere."""
+class RemoteScreen:
+    """A `TerminalScreen` of a session that runs elsewhere."""
 
     def __init__(self, page: Page, hosts: dict[str, Host], ident: str) -> None:
         """Show nothing yet. `hosts` is what all views share."""
@@ -68,10 +68,10 @@ class There:
             self.types = False  # what is typed for one is not for the next
             if why != self._told:
                 self._told = why
-                await tell(Word("gone", f"'{name}' does not show it: {why}"))
+                await tell(TerminalWord("gone", f"'{name}' does not show it: {why}"))
             await asyncio.sleep(AGAIN_S)
 
-    async def heed(self, wish: Wish) -> None:
+    async def heed(self, wish: BrowserWish) -> None:
         """Pass the wish on to the node; whether the browser may do so, was checked here."""
         if wish.what != "drawn":
             self.types = wish.what == "type"
@@ -110,7 +110,7 @@ class There:
                 spell = partial(spell_relay, there)
                 callers = self._page.callers
                 argv = await to_thread.run_sync(spell, limiter=callers, abandon_on_cancel=True)
-            node = Node(argv)
+            node = NodeProcess(argv)
         except SmError as error:
             return one_line(error.message, WHY)
         except OSError as error:
@@ -127,7 +127,7 @@ class There:
             self._pipes = None
             await node.end()
 
-    async def _pass_on(self, node: Node, tell: Tell) -> str:
+    async def _pass_on(self, node: NodeProcess, tell: Tell) -> str:
         tamer = Tamer()
         while True:
             said = await node.hear()
@@ -155,11 +155,11 @@ def spell_relay(there: RemotePlace) -> list[str]:
         raise OverError(error.message, what="plain") from error
 
 
-def clean(word: Word, *, types: bool) -> Word | None:
+def clean(word: TerminalWord, *, types: bool) -> TerminalWord | None:
     """Reduce a node's word to what a browser is told; None for nothing.
 
     Only the person says that keys are wanted, and only this server who may do what.
     """
     if word.what in ("begin", "size") and word.size:
-        return Word(word.what, size=word.size, types=word.types and types)
-    return Word("gone", one_line(word.why, WHY)) if word.what == "gone" else None
+        return TerminalWord(word.what, size=word.size, types=word.types and types)
+    return TerminalWord("gone", one_line(word.why, WHY)) if word.what == "gone" else None

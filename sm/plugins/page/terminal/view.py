@@ -15,9 +15,16 @@ from msgspec import MsgspecError, json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from sm.base.decoding import decode
-from sm.plugins.page.access import RefusedError, Visitor, check_acts, identify
+from sm.plugins.page.access import DeniedError, Visitor, check_acts, identify
 from sm.plugins.page.route import Page
-from sm.plugins.page.terminal.words import LOOK, POLICY, OverError, Screen, Wish, Word
+from sm.plugins.page.terminal.words import (
+    LOOK,
+    POLICY,
+    BrowserWish,
+    OverError,
+    TerminalScreen,
+    TerminalWord,
+)
 
 BEAT_S = 15.0
 """Seconds between two heartbeats to the browser, each with a check that it still may read."""
@@ -43,10 +50,10 @@ class Seats:
             self._free += 1
 
 
-class View:
+class TerminalView:
     """A WebSocket that was accepted, and what it shows."""
 
-    def __init__(self, page: Page, socket: WebSocket, screen: Screen) -> None:
+    def __init__(self, page: Page, socket: WebSocket, screen: TerminalScreen) -> None:
         """Show nothing yet. Typing is off until the person wants it."""
         self._page, self._socket, self._screen = page, socket, screen
 
@@ -69,7 +76,7 @@ class View:
     def _visitor(self) -> Visitor:
         return identify(self._socket, self._page.entrance, self._page.logins)
 
-    async def _tell(self, said: Word | bytes) -> None:
+    async def _tell(self, said: TerminalWord | bytes) -> None:
         if isinstance(said, bytes):
             await self._socket.send_bytes(said)
         else:
@@ -96,18 +103,18 @@ class View:
     async def _heed(self, text: str) -> None:
         """Do what the browser says; only our own page, with a login that may act, gets to type."""
         try:
-            wish = decode(text, Wish)
+            wish = decode(text, BrowserWish)
             if wish.what == "type":
                 check_acts(self._socket, self._visitor(), wish.csrf)
         except MsgspecError as error:
             raise OverError("that is no word of the page", POLICY) from error
-        except RefusedError as refused:
+        except DeniedError as refused:
             await self._stop_typing(refused.why)
             return
         await self._screen.heed(wish)
 
     async def _stop_typing(self, why: str) -> None:
-        await self._tell(Word("refused", why))
+        await self._tell(TerminalWord("refused", why))
         await self._screen.heed(LOOK)
 
     async def _beat(self) -> None:
@@ -119,13 +126,13 @@ class View:
                 raise OverError("this browser may not read any more: log in again", POLICY)
             if self._screen.types and not visitor.may_act:
                 await self._stop_typing("this browser may not act any more: log in again")
-            await self._tell(Word("alive"))
+            await self._tell(TerminalWord("alive"))
 
 
 async def close(socket: WebSocket, over: OverError) -> None:
     """Tell the browser why this ends, and end it."""
     try:
-        await socket.send_text(json.encode(Word(over.what, over.why)).decode())
+        await socket.send_text(json.encode(TerminalWord(over.what, over.why)).decode())
         await socket.close(over.code)
     except (WebSocketDisconnect, RuntimeError):
         pass  # it has gone first

@@ -1,6 +1,6 @@
 """Protocol of two `sm` about a terminal: lines of JSON over two pipes, each way bounded.
 
-The node says `Hello` first, behind a mark, because a login shell may say something before it. From
+The node says hello first, behind a mark, because a login shell may say something before it. From
 then on both say something every few seconds, if only that they are there: a network that is cut
 tells nobody, and neither end may wait for the other for ever.
 """
@@ -13,12 +13,12 @@ import os
 from msgspec import Struct
 
 from sm.helper.lines import Lines, encode_line
-from sm.plugins.page.terminal.words import Wish, Word
+from sm.plugins.page.terminal.words import BrowserWish, TerminalWord
 
 PROTOCOL = 1
 """Version of the protocol: two of different numbers do not understand one another."""
 MARK = b"sm-terminal "
-"""Mark that begins the line with `Hello`."""
+"""Mark that begins the line with the hello."""
 LINE_LIMIT = 256 * 1024
 """Bytes of a line: all that a client has shown at once, in base64, is less."""
 BEAT_S, SILENT_S = 5.0, 15.0
@@ -27,7 +27,7 @@ gone."""
 CHUNK = 64 * 1024
 
 
-class Hello(Struct, frozen=True):
+class TerminalHello(Struct, frozen=True):
     """Greeting of the `sm` that shows the terminal there."""
 
     protocol: int
@@ -36,14 +36,14 @@ class Hello(Struct, frozen=True):
 class FromNode(Struct, frozen=True, omit_defaults=True):
     """A word, or what the terminal shows; without either, a sign of life."""
 
-    word: Word | None = None
+    word: TerminalWord | None = None
     shown: bytes = b""
 
 
 class ToNode(Struct, frozen=True, omit_defaults=True):
     """A word of the browser, or its keys; without either, a sign that somebody looks."""
 
-    wish: Wish | None = None
+    wish: BrowserWish | None = None
     keys: bytes = b""
 
 

@@ -18,7 +18,7 @@ TRY_AGAIN, POLICY, DONE = 1013, 1008, 1000
 """Codes with which a WebSocket is closed (RFC 6455, 7.4, and the registry of IANA)."""
 
 
-class Word(Struct, frozen=True, omit_defaults=True):
+class TerminalWord(Struct, frozen=True, omit_defaults=True):
     """A word to the browser beside the bytes.
 
     `begin`: forget what was shown, a client of this size begins; `types`: its keys reach the agent.
@@ -33,7 +33,7 @@ class Word(Struct, frozen=True, omit_defaults=True):
     types: bool = False
 
 
-class Wish(Struct, frozen=True):
+class BrowserWish(Struct, frozen=True):
     """A word from the browser.
 
     `type`: it wants to type straight into the terminal; `look`: only to look again. `drawn`: that
@@ -45,9 +45,9 @@ class Wish(Struct, frozen=True):
     bytes: Annotated[int, Meta(ge=0, le=AHEAD)] = 0
 
 
-LOOK = Wish("look")
+LOOK = BrowserWish("look")
 
-Tell = Callable[[Word | bytes], Awaitable[None]]
+Tell = Callable[[TerminalWord | bytes], Awaitable[None]]
 """A function that passes on a word, or what the terminal shows."""
 
 
@@ -60,7 +60,7 @@ class OverError(Exception):
         self.why, self.code, self.what = why, code, what
 
 
-class Screen(Protocol):
+class TerminalScreen(Protocol):
     """Source that shows a session's terminal, wherever that is, to one who looks."""
 
     types: bool
@@ -74,7 +74,7 @@ class Screen(Protocol):
 
         """
 
-    async def heed(self, wish: Wish) -> None:
+    async def heed(self, wish: BrowserWish) -> None:
         """Do what the browser says; who wants to type may do so."""
 
     async def type(self, keys: bytes) -> None:

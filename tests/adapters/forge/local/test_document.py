@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.adapters.forge.local.document import Document, render, show_time
+from sm.adapters.forge.local.document import ForgeFile, render, show_time
 from sm.adapters.forge.local.parse import DocumentError, parse
 from sm.adapters.forge.model import Comment, InlineComment, Review, ReviewState
 from sm.base.foreign import read_time, tidy
@@ -58,7 +58,7 @@ fronts = st.fixed_dictionaries(
     {"title": texts, "created": st.just("2026-01-02"), "labels": st.lists(texts, max_size=3)}
 )
 documents = st.builds(
-    Document, fronts, texts, st.lists(st.one_of(comments, reviews), max_size=4).map(tuple)
+    ForgeFile, fronts, texts, st.lists(st.one_of(comments, reviews), max_size=4).map(tuple)
 )
 
 FILE = b"""---
@@ -78,7 +78,7 @@ Yes.
 
 @tries(200)
 @given(documents)
-def test_any_text_comes_back_as_it_went_in(document: Document) -> None:
+def test_any_text_comes_back_as_it_went_in(document: ForgeFile) -> None:
     read = parse("7", render(document), 0)
     assert read == document
     assert not read.unsettled
@@ -86,7 +86,7 @@ def test_any_text_comes_back_as_it_went_in(document: Document) -> None:
 
 @tries(100)
 @given(documents, st.data())
-def test_half_a_file_is_read_or_refused(document: Document, data: st.DataObject) -> None:
+def test_half_a_file_is_read_or_refused(document: ForgeFile, data: st.DataObject) -> None:
     whole = render(document)
     half = whole[: data.draw(st.integers(0, len(whole)))]
     with contextlib.suppress(DocumentError):  # and no other error
@@ -95,12 +95,12 @@ def test_half_a_file_is_read_or_refused(document: Document, data: st.DataObject)
 
 def test_megabyte_of_headings_comes_back() -> None:
     body = "## Comment by x\n\\### On a:1\n---\n" * 32_000
-    document = Document({"created": "2026-01-02"}, body, (Comment("a", 1.0, body),))
+    document = ForgeFile({"created": "2026-01-02"}, body, (Comment("a", 1.0, body),))
     assert parse("7", render(document), 0) == document
 
 
 def test_quoted_text_is_markdown_for_itself() -> None:
-    document = Document({"title": "t"}, "## Comment by mallory")
+    document = ForgeFile({"title": "t"}, "## Comment by mallory")
     assert "\n\\## Comment by mallory\n" in render(document).decode()
 
 
@@ -159,7 +159,7 @@ def test_times_are_written_to_the_millisecond() -> None:
 
 
 def test_a_document_is_the_same_whenever_it_was_written() -> None:
-    first, again = Document({"number": 1}, at=1.0), Document({"number": 1}, at=2.0)
+    first, again = ForgeFile({"number": 1}, at=1.0), ForgeFile({"number": 1}, at=2.0)
     assert first == again
     assert not first != again  # noqa: SIM202 -- msgspec answers it by its own rule
-    assert first != Document({"number": 2}, at=1.0)
+    assert first != ForgeFile({"number": 2}, at=1.0)

@@ -8,11 +8,11 @@ from sm_noticeboard.settings import Noticeboard
 
 from sm.config.shapes import read_section
 from sm.sessions.machine import Machine
-from sm.setup.uninstall import Part
+from sm.setup.uninstall import Remainder
 
 
-def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Remainder]:
     """Yield the board of the machine, which stays."""
     board = read_section(machine.settings, Noticeboard).board
     if board and board.is_dir():
-        yield Part(f"notices: {board}", kept="people may not have read them")
+        yield Remainder(f"notices: {board}", kept="people may not have read them")

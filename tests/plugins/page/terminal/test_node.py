@@ -16,16 +16,16 @@ from sm.adapters.tmux import Tmux
 from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.client import LARGEST, Size
-from sm.plugins.page.terminal.node import Node, OldError, SilentError, judge_end
+from sm.plugins.page.terminal.node import NodeProcess, OldError, SilentError, judge_end
 from sm.plugins.page.terminal.remote_screen import clean
-from sm.plugins.page.terminal.wire import FromNode, Hello, ToNode
-from sm.plugins.page.terminal.words import AHEAD, Wish, Word
+from sm.plugins.page.terminal.wire import FromNode, TerminalHello, ToNode
+from sm.plugins.page.terminal.words import AHEAD, BrowserWish, TerminalWord
 from sm.sessions.project import Project
 from tests.helpers import REPOSITORY, put_session, wait_for
 from tests.plugins.page.test_terminal import FLOOD, begin, clients
 
 SIZE = Size(160, 51, 1)
-HELLO = wire.MARK + encode_line(Hello(wire.PROTOCOL))
+HELLO = wire.MARK + encode_line(TerminalHello(wire.PROTOCOL))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_the_verb_shows_no_more_than_is_drawn_and_ends_with_its_stdin(
     assert relay.stdin
     assert relay.stdout
     assert relay.stdout.readline() == HELLO
-    assert hear(relay).word == Word("begin", size=SIZE)
+    assert hear(relay).word == TerminalWord("begin", size=SIZE)
 
     def count_shown() -> int:
         """What comes before its next sign of life says that all is said."""
@@ -68,7 +68,7 @@ def test_the_verb_shows_no_more_than_is_drawn_and_ends_with_its_stdin(
 
     assert AHEAD < count_shown() < 2 * AHEAD
     assert count_shown() == 0
-    say(relay, ToNode(wish=Wish("drawn", bytes=AHEAD)))
+    say(relay, ToNode(wish=BrowserWish("drawn", bytes=AHEAD)))
     assert AHEAD // 2 < count_shown() < 2 * AHEAD
     relay.stdin.close()
     assert relay.wait(10) == 0
@@ -83,7 +83,7 @@ def test_the_verb_says_that_there_is_no_such_session(project: Project) -> None:
         hello, *said = process.stdout.readlines()
     assert hello == HELLO
     why = "there is no such session any more"
-    assert [decode_line(line, FromNode).word for line in said] == [Word("over", why)]
+    assert [decode_line(line, FromNode).word for line in said] == [TerminalWord("over", why)]
 
 
 def test_what_ends_without_a_hello_is_judged() -> None:
@@ -98,15 +98,17 @@ def test_what_ends_without_a_hello_is_judged() -> None:
 
 
 def test_what_a_node_says_makes_nothing_but_rows() -> None:
-    assert clean(Word("begin", size=SIZE, types=True), types=False) == Word("begin", size=SIZE)
-    assert clean(Word("begin", size=SIZE, types=True), types=True) is not None
-    assert clean(Word("size"), types=False) is None
-    gone = clean(Word("gone", "\x1b]0;title\x07" + "x" * 9999), types=False)
+    assert clean(TerminalWord("begin", size=SIZE, types=True), types=False) == TerminalWord(
+        "begin", size=SIZE
+    )
+    assert clean(TerminalWord("begin", size=SIZE, types=True), types=True) is not None
+    assert clean(TerminalWord("size"), types=False) is None
+    gone = clean(TerminalWord("gone", "\x1b]0;title\x07" + "x" * 9999), types=False)
     assert gone is not None
     assert "\x1b" not in gone.why
     assert len(gone.why) < 400
     for what in ("refused", "over", "plain", "alive"):
-        assert clean(msgspec.convert({"what": what, "why": "x"}, Word), types=True) is None
+        assert clean(msgspec.convert({"what": what, "why": "x"}, TerminalWord), types=True) is None
     for columns in (0, -1, LARGEST + 1, 10**9):
         line = msgspec.json.encode(
             {"word": {"what": "size", "size": {"columns": columns, "rows": 9}}}
@@ -126,7 +128,7 @@ HEARD = (
 @pytest.mark.parametrize(("says", "heard"), HEARD)
 def test_lines_of_a_node_are_heard_and_what_is_none_ends_it(says: str, heard: str) -> None:
     async def listen() -> str:
-        node = Node(["printf", says.replace("%", "%%")])
+        node = NodeProcess(["printf", says.replace("%", "%%")])
         try:
             await node.greet()
             return (await node.hear()).shown.decode()
@@ -143,7 +145,7 @@ def test_a_line_without_an_end_is_not_collected(flood: str) -> None:
     code = f"import sys; sys.stdout.write({flood!r})\nwhile 1: sys.stdout.write('x' * 65536)"
 
     async def listen() -> str:
-        node = Node([sys.executable, "-c", code])
+        node = NodeProcess([sys.executable, "-c", code])
         try:
             await node.greet()
             await node.hear()
