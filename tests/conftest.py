@@ -81,17 +81,12 @@ def sealed_environment(folder: Path) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that holds nothing of the person who runs the tests; returns its HOME."""
-    seal(monkeypatch, tmp_path)
-    return tmp_path / "home"
-
-
-def seal(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have that environment, and nothing of another one, with its HOME in `folder`."""
-    environment = sealed_environment(folder)
+    environment = sealed_environment(tmp_path)
     for name in list(os.environ):
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -212,9 +207,8 @@ class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
 
 @functools.cache
 def shares_what_it_makes(module: Path) -> bool:
-    """Whether a module has a fixture that is made once for all of its tests, or its folder has."""
-    places = filter(Path.exists, (module, module.with_name("conftest.py")))
-    return any('scope="module"' in place.read_text("utf-8") for place in places)
+    """Whether a module has a fixture that is made once for all of its tests."""
+    return 'scope="module"' in module.read_text("utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)

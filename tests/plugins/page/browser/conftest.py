@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.chromium import MISSING, PROGRAM, browsing
-from tests.conftest import seal
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage
 from tests.helpers import HANG_S
@@ -22,15 +21,12 @@ WIDTH = 1100
 expect.set_options(timeout=HANG_S * 1000)
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser for the tests of a module: a window of one has nothing of another's."""
+@pytest.fixture
+def chromium() -> Iterator[Browser]:
+    """A browser for one test."""
     if not PROGRAM:
         pytest.skip(MISSING)
-    with ExitStack() as running:
-        with pytest.MonkeyPatch.context() as environment:
-            seal(environment, tmp_path_factory.mktemp("chromium"))
-            browser = running.enter_context(browsing())
+    with browsing() as browser:
         yield browser
 
 
