@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.rules.facts import Limits
+from sm.issues.rules.facts import Policy
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row
 from sm.views.row_words import word_limit
@@ -45,7 +45,7 @@ def _lines() -> Iterator[str]:
 
 
 def _fact(row: Row) -> str:
-    limit = word_limit(row.name, row.list_limits(Limits()))
+    limit = word_limit(row.name, row.list_limits(Policy()))
     return f"{row.fact} ({limit})" if limit else row.fact
 
 

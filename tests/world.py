@@ -12,7 +12,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.issues.act.pending import FINAL
 from sm.issues.rules.decide import Decision, decide
-from sm.issues.rules.facts import Facts, Life, Limits
+from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import Failure, Fault
@@ -31,7 +31,7 @@ NEVER_REFUSED = frozenset({Verb.KILL, Verb.FORGET})
 class World:
     """The truth about one session; `react` is what the reactor does with it."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Policy = field(default_factory=Policy)
     has_ci: bool = True
     hooks: bool = False
     doing: str = "busy"

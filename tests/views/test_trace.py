@@ -10,7 +10,7 @@ from msgspec import convert, structs
 
 from sm.__main__ import run
 from sm.issues.act.effects import EFFECTS
-from sm.issues.rules.facts import Limits
+from sm.issues.rules.facts import Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -201,18 +201,18 @@ def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
 @pytest.mark.parametrize(
     ("row", "limits", "told"),
     [
-        ("ci-timeout", Limits(ci_timeout_s=2700), "no result of CI in time (45m)"),
+        ("ci-timeout", Policy(ci_timeout_s=2700), "no result of CI in time (45m)"),
         (
             "merge-held",
-            Limits(merge_remind_s=5400),
+            Policy(merge_remind_s=5400),
             "approved, held by the forge (1h30m, in a queue 3h)",
         ),
-        ("review-exhausted", Limits(max_rounds=7), "changes requested again (rounds: 7)"),
-        ("ci-passed", Limits(), "CI passed"),
+        ("review-exhausted", Policy(max_rounds=7), "changes requested again (rounds: 7)"),
+        ("ci-passed", Policy(), "CI passed"),
     ],
 )
 def test_a_limit_is_told_as_it_was_in_force(
-    project: Project, row: str, limits: Limits, told: str
+    project: Project, row: str, limits: Policy, told: str
 ) -> None:
     decided = kinds.Decided(session="dev-harb-7", row=row, limits=BY_NAME[row].list_limits(limits))
     journal.record(project.root.journal, decided)

@@ -34,7 +34,7 @@ from sm.issues.look.first_asked import find_first
 from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
-from sm.issues.rules.facts import Facts, Life, Limits, name_run
+from sm.issues.rules.facts import Facts, Life, Policy, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
 from sm.sessions import (
@@ -390,10 +390,10 @@ def _idle_since(session: IssueSession, facts: Facts) -> float | None:
     return marked_at if marked_at > facts.addressed_at else None
 
 
-def read_limits(project: ProjectSettings) -> Limits:
+def read_limits(project: ProjectSettings) -> Policy:
     """Return the project's limits for decisions."""
     p = project
-    return Limits(
+    return Policy(
         agent_timeout_s=p.agent.timeout_s,
         idle_s=IDLE_POLLS * IDLE_POLL_S,
         ci_timeout_s=p.ci.timeout_s,

@@ -38,7 +38,7 @@ def name_run(head: str, at: float) -> str:
     return f"{head}@{at:.3f}"
 
 
-class Limits(Struct, frozen=True):
+class Policy(Struct, frozen=True):
     """Limits of the project: durations in seconds, counts, and who merges."""
 
     agent_timeout_s: float = 7200
@@ -65,7 +65,7 @@ class Facts(Struct, frozen=True):
     """Observation. Times are in seconds since 1970; `write` is the id of the phase write."""
 
     now: float
-    limits: Limits = field(default_factory=Limits)
+    limits: Policy = field(default_factory=Policy)
     history: History = field(default_factory=History)
     session: Life = Life.ALIVE
     phase: Phase = Phase.NONE

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sm.base.phase import Phase
-from sm.issues.rules.facts import Facts, Life, Limits
+from sm.issues.rules.facts import Facts, Life, Policy
 from sm.sessions.history import Count, Verb
 from sm.sessions.presence_rule import Deed
 
@@ -124,7 +124,7 @@ class Row(Struct, frozen=True, eq=False):
     """Row of the matrix. It reacts to its `subject`, and to each subject once.
 
     `said` is matched first; `when` is the condition that is particular to the row, and `fact` the
-    same in words. `limit` says which limits that is about: a template over the fields of `Limits`.
+    same in words. `limit` says which limits that is about: a template over the fields of `Policy`.
     `about` is the key of the question to a person, or of the answer to the agent. `passing`: its
     plan is pointless as soon as the row no longer applies. `deed` is what it does to a session that
     people may be at, or `to_gone` if its agent is gone: it waits for them. `in_sight`: a person
@@ -169,7 +169,7 @@ class Row(Struct, frozen=True, eq=False):
         """Return its deed to the session; None if that waits for nobody."""
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
 
-    def list_limits(self, limits: Limits) -> dict[str, float]:
+    def list_limits(self, limits: Policy) -> dict[str, float]:
         """Return the limits in force that it is about, by their names, as plain numbers."""
         names = (name for _, name, _, _ in Formatter().parse(self.limit) if name)
         return {name: getattr(limits, name) + 0 for name in names}  # a duration loses its type

@@ -15,7 +15,7 @@ from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
 from sm.issues.rules.allowance import BLIND_S, Allowance, Stage
 from sm.issues.rules.decide import Decision, decide
-from sm.issues.rules.facts import Facts, Life, Limits
+from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.account_fault import Consequence, Way
@@ -137,7 +137,7 @@ CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
 SM_MERGES = replace(LIVING.limits, merge_by_sm=True)
 
-ELSEWHERE = Limits(repeats_ci=True)
+ELSEWHERE = Policy(repeats_ci=True)
 BROKEN_AGAIN = replace(CI, check=CheckState.BROKEN, check_at=NOW - MINUTE, limits=ELSEWHERE)
 RERUN = History(
     started_at=NOW - HOUR,
@@ -334,7 +334,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "behind",
     ),
     "what the merge queue drops is told to the agent": (
-        replace(APPROVED, limits=Limits(merge_by_sm=True), history=DROPPED),
+        replace(APPROVED, limits=Policy(merge_by_sm=True), history=DROPPED),
         "queue-dropped",
     ),
     "CI that runs again has its whole time once more": (
@@ -680,7 +680,7 @@ def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
 @pytest.mark.parametrize("phase", [Phase.AWAITING_CI, Phase.AWAITING_REVIEW])
 def test_without_a_pull_request_nothing_is_called_passed_or_approved(phase: Phase) -> None:
     refused = History(done=frozenset({"open-pull:w1"}), started_at=NOW)
-    limits = Limits(review_required=False)
+    limits = Policy(review_required=False)
     facts = replace(wrote(phase, history=refused), pull=None, check=CheckState.NONE, limits=limits)
     assert not decide(facts).acts
 
@@ -748,7 +748,7 @@ def test_a_dialog_is_told_after_seconds_unless_somebody_is_there_who_sees_it(
     ("facts", "wake_in_s"),
     [
         (LIVING, 29 * MINUTE),
-        (replace(LIVING, limits=Limits(merge_remind_s=1)), 119 * MINUTE),
+        (replace(LIVING, limits=Policy(merge_remind_s=1)), 119 * MINUTE),
         (CI, 29 * MINUTE),
         (ANNOUNCED, 179 * MINUTE),
         (replace(REVIEW, check=CheckState.PENDING), 29 * MINUTE),
@@ -780,7 +780,7 @@ def test_there_is_always_a_next_look() -> None:
 
 def test_a_reminder_interval_of_zero_means_never() -> None:
     history = asked("escalate", 23 * HOUR)
-    facts = replace(wrote(Phase.ESCALATE, HOUR, history), limits=Limits(remind_s=0))
+    facts = replace(wrote(Phase.ESCALATE, HOUR, history), limits=Policy(remind_s=0))
     assert decide(facts).row is None
     assert decide(facts).wake_at == NOW + HOUR
 
@@ -1117,7 +1117,7 @@ def test_a_refused_step_is_told_to_people_while_the_session_has_its_time() -> No
 
 
 def test_no_limit_of_people_counts_while_the_session_has_its_time() -> None:
-    limits = Limits(first_for_s=48 * HOUR)
+    limits = Policy(first_for_s=48 * HOUR)
     facts = replace(consulted(QUESTIONS["escalate"], 30 * HOUR), limits=limits)
     assert decide(facts).row is None
 
@@ -1128,13 +1128,13 @@ def test_the_document_shows_the_matrix_as_it_is() -> None:
     assert matrix_table() in shown, f"write this table into docs/PROTOCOL.md:\n\n{matrix_table()}"
 
 
-DURATIONS = [name for name in Limits.__struct_fields__ if name.endswith("_s")]
+DURATIONS = [name for name in Policy.__struct_fields__ if name.endswith("_s")]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.limit], ids=lambda row: row.name)
 def test_the_limits_of_a_decision_can_be_written_down(row: Row) -> None:
     """Those of a configuration are durations, with a type of their own."""
-    configured = replace(Limits(), **{name: Seconds(90) for name in DURATIONS})
+    configured = replace(Policy(), **{name: Seconds(90) for name in DURATIONS})
     assert json.loads(msgspec.json.encode(row.list_limits(configured)))
 
 

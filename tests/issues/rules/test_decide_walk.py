@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.issues.rules.decide import Decision
-from sm.issues.rules.facts import REMINDERS, Facts, Limits
+from sm.issues.rules.facts import REMINDERS, Facts, Policy
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
 from tests.chance import walks
@@ -33,7 +33,7 @@ GAPS_S = st.one_of(
     st.floats(0.001, 100 * HOUR),
 )
 LIMITS = st.builds(
-    Limits,
+    Policy,
     max_fixes=st.sampled_from([0, 1, 3]),
     max_rounds=st.sampled_from([0, 1, 5]),
     max_recoveries=st.sampled_from([0, 1, 3]),
@@ -63,7 +63,7 @@ class Walk(RuleBasedStateMachine):
     failed = ended = False
 
     @initialize(limits=LIMITS, has_ci=st.booleans(), hooks=st.booleans())
-    def begins(self, limits: Limits, has_ci: bool, hooks: bool) -> None:
+    def begins(self, limits: Policy, has_ci: bool, hooks: bool) -> None:
         self.world = World(limits, has_ci, hooks)
         self.happened("the agent is started")
 

@@ -20,7 +20,7 @@ from sm.issues.rules.allowance import (
     Stage,
 )
 from sm.issues.rules.decide import decide
-from sm.issues.rules.facts import Facts, Life, Limits
+from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.needs import Case, describe_need, find_waiting
 from sm.issues.rules.rows import Row
@@ -81,7 +81,7 @@ def combine() -> Iterator[Facts]:
         )
         yield replace(
             NONE,
-            limits=Limits(merge_by_sm=by_sm),
+            limits=Policy(merge_by_sm=by_sm),
             allowance=limited(stage),
             history=replace(NONE.history, halt=halt),
             signs=told,
