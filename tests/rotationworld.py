@@ -9,21 +9,21 @@ from msgspec import structs
 
 from sm.context.decide import decide
 from sm.context.rotation import (
-    Act,
     Cause,
-    Document,
-    Key,
-    Limits,
+    HandoffDocument,
+    MessageKey,
     MessageKind,
     Move,
-    Rotation,
-    Standing,
-    Step,
+    RotationAct,
+    RotationFacts,
+    RotationRecord,
+    RotationStage,
+    StepTimeouts,
     begin,
 )
 
 MOMENT_S = 0.001
-OVER = (Act.FINISH, Act.GIVE_UP)
+OVER = (RotationAct.FINISH, RotationAct.GIVE_UP)
 
 
 @dataclass
@@ -62,27 +62,27 @@ class World:
     codex: bool = False
     names: bool = False
     proves: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: StepTimeouts = field(default_factory=StepTimeouts)
     now: float = 1000.0
     agent: Agent = field(default_factory=Agent)
-    record: Rotation | None = None
-    document: Document | None = None
+    record: RotationRecord | None = None
+    document: HandoffDocument | None = None
     readable: bool = True
     parked: bool = False
     obstacle: str = ""
     swallows_clear: bool = False
     deaf: bool = False
     fails_to_start: bool = False
-    messages: dict[Key, str] = field(default_factory=dict)
+    messages: dict[MessageKey, str] = field(default_factory=dict)
     """waiting, accepted or lost, by key, in the order in which they were queued."""
     told: list[str] = field(default_factory=list)
     """All that was ever queued."""
     holds: bool = False
-    passing: Key | None = None
+    passing: MessageKey | None = None
     """The only message that is handed over while the rotation holds the others back."""
     typed: set[int] = field(default_factory=set)
     """The clears that were typed: none is a second time."""
-    accepted_at: dict[Key, float] = field(default_factory=dict)
+    accepted_at: dict[MessageKey, float] = field(default_factory=dict)
     resumed_at: float = 0.0
     """When a pause was over."""
     old: int = 0
@@ -104,17 +104,17 @@ class World:
             self.outcome, self.replaced = None, {self.old}
             context, launch = self._known_context(), self.agent.launch
             self._save(begin("r", cause, self.now, context, document, launch=launch))
-        elif document and self.record.step not in (Step.RESUME, Step.VERIFY):
+        elif document and self.record.step not in (RotationStage.RESUME, RotationStage.VERIFY):
             self._save(structs.replace(self.record, document=document, kept=False))
 
     def step(self, to: float) -> None:
         """Let the clock go on."""
         self.now = max(self.now, to)
 
-    def seen(self) -> Standing:
+    def seen(self) -> RotationFacts:
         """The facts."""
         agent = self.agent
-        return Standing(
+        return RotationFacts(
             now=self.now,
             alive=agent.alive,
             idle_since=agent.idle_since,
@@ -133,7 +133,7 @@ class World:
             accepted=dict(self.accepted_at),
             relaunched=agent.silent and bool(self.record and self.record.generation),
             lost=frozenset(key for key, at in self.messages.items() if at == "lost"),
-            task=agent.task if self.record and self.record.step is Step.VERIFY else "",
+            task=agent.task if self.record and self.record.step is RotationStage.VERIFY else "",
             proves=self.proves,
             others=agent.others,
         )
@@ -162,7 +162,7 @@ class World:
                 return move.until
         raise AssertionError(f"it does not come to rest: {move}")
 
-    def _save(self, record: Rotation) -> None:
+    def _save(self, record: RotationRecord) -> None:
         """Take back what is of another step."""
         self.record = record
         self._align()
@@ -171,10 +171,10 @@ class World:
     def _align(self) -> None:
         assert self.record is not None
         self.holds, self.passing = self.record.holds, self.record.key
-        if self.record.again and self.record.step in (Step.QUIET, Step.CLEAR):
+        if self.record.again and self.record.step in (RotationStage.QUIET, RotationStage.CLEAR):
             self.replaced.add(self.agent.context)
 
-    def _withdraw(self, but: Key | None = None) -> None:
+    def _withdraw(self, but: MessageKey | None = None) -> None:
         waiting = [key for key, at in self.messages.items() if at == "waiting" and key != but]
         for key in waiting:
             del self.messages[key]
@@ -189,24 +189,24 @@ class World:
         return False
 
     def _perform(self, move: Move) -> None:
-        if move.act is Act.TELL:
+        if move.act is RotationAct.TELL:
             assert move.record.key
             self._tell(move.record.key)
-        elif move.act is Act.INTERRUPT:
+        elif move.act is RotationAct.INTERRUPT:
             if not self.obstacle:
                 self.agent.idle_since = self.now
                 self._save(structs.replace(move.record, interrupted=True))
-        elif move.act is Act.CLEAR:
+        elif move.act is RotationAct.CLEAR:
             self._clear(move.record)
-        elif move.act is Act.RELAUNCH:
+        elif move.act is RotationAct.RELAUNCH:
             self._relaunch(move.record)
-        elif move.act is Act.REPORT:
+        elif move.act is RotationAct.REPORT:
             self.reports.append(move.reason)
         elif move.act in OVER:
             self._withdraw()
             self.outcome, self.record, self.holds = move, None, False
 
-    def _clear(self, record: Rotation) -> None:
+    def _clear(self, record: RotationRecord) -> None:
         at_work = self.agent.idle_since is None and self.agent.background_since is None
         if self.obstacle or at_work:
             obstacle = self.obstacle or "it is at work"
@@ -227,7 +227,7 @@ class World:
         else:
             self._new_context("clear")
 
-    def _relaunch(self, record: Rotation) -> None:
+    def _relaunch(self, record: RotationRecord) -> None:
         if not record.generation:
             self.record = structs.replace(record, generation=1, since=self.now)
             if not self.fails_to_start:
@@ -270,7 +270,7 @@ class World:
         self._new_context("startup")
         self.agent.silent = self.codex
 
-    def _tell(self, key: Key) -> None:
+    def _tell(self, key: MessageKey) -> None:
         if key not in self.messages:
             self.messages[key] = "waiting"
             self.told.append(str(key))
@@ -288,7 +288,7 @@ class World:
                 continue
             self._hear(key)
 
-    def _hear(self, key: Key) -> None:
+    def _hear(self, key: MessageKey) -> None:
         if self.deaf:
             self.messages[key] = "lost"
             return

@@ -14,7 +14,7 @@ from sm.sessions.session import AdHocSession, IssueSession
 
 if TYPE_CHECKING:
     from sm.adapters.forge.model import ReviewState
-    from sm.context.rotation import Rotation
+    from sm.context.rotation import RotationRecord
     from sm.issues.meters import SetLimit
     from sm.messages.send import Sent
     from sm.sessions.caller import Caller
@@ -257,7 +257,7 @@ def _rotate(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
     return [tell_rotation(session, rotate(session, caller)), *list_paused(session)]
 
 
-def rotate(session: AnySession, caller: Caller) -> Rotation:
+def rotate(session: AnySession, caller: Caller) -> RotationRecord:
     """Begin to replace the context of a session.
 
     Raises:
@@ -272,7 +272,7 @@ def rotate(session: AnySession, caller: Caller) -> Rotation:
     return cycle.start(session)
 
 
-def tell_rotation(session: AnySession, record: Rotation) -> str:
+def tell_rotation(session: AnySession, record: RotationRecord) -> str:
     """Say what follows now that a context is to be replaced."""
     name = session.address
     return (

@@ -17,7 +17,7 @@ from sm.views.times import format_age, format_span
 
 if TYPE_CHECKING:
     from sm.context.cycle import Preview
-    from sm.context.rotation import Rotation
+    from sm.context.rotation import RotationRecord
     from sm.sessions.session import AnySession
 
 
@@ -49,7 +49,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
         say_lines([tell_rotation(session, record), *list_paused(session)])
 
 
-def _start(session: AnySession, wait: bool) -> Rotation:
+def _start(session: AnySession, wait: bool) -> RotationRecord:
     from sm.acts.execution import rotate
     from sm.sessions.caller import identify
 
@@ -59,7 +59,7 @@ def _start(session: AnySession, wait: bool) -> Rotation:
     return rotate(session, caller)
 
 
-def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:
+def _follow(session: AnySession, record: RotationRecord, as_json: bool) -> None:
     from sm.context import cycle
     from sm.views.event_words import tell
 

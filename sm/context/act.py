@@ -13,7 +13,15 @@ from sm.base.errors import SmError
 from sm.base.refusal import Refusal, Status, find_refusal
 from sm.context import documents, finish, protocol, rotation_files, rotation_texts
 from sm.context.clear import clear
-from sm.context.rotation import Act, Cause, Key, MessageKind, Move, Rotation, Step
+from sm.context.rotation import (
+    Cause,
+    MessageKey,
+    MessageKind,
+    Move,
+    RotationAct,
+    RotationRecord,
+    RotationStage,
+)
 from sm.context.rotation_files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation_texts import Form
 from sm.messages import alerts, delivery, interrupt, queue
@@ -32,7 +40,11 @@ Relaunch = Callable[[int], None]
 """Ends the agent and starts it again as the launch of this number, unless that is done already."""
 
 RETRY_S = 1.0
-DEEDS = {Act.INTERRUPT: Deed.INTERRUPT, Act.CLEAR: Deed.CLEAR, Act.RELAUNCH: Deed.RESTART}
+DEEDS = {
+    RotationAct.INTERRUPT: Deed.INTERRUPT,
+    RotationAct.CLEAR: Deed.CLEAR,
+    RotationAct.RELAUNCH: Deed.RESTART,
+}
 """Acts that people at the terminal would feel."""
 CLEARED = {
     Status.ACCEPTED: "confirmed",
@@ -53,7 +65,7 @@ def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> f
     """
     if refusal := _find_people(session, move):
         return _blocked(session, move.record, refusal)
-    if move.act is Act.RELAUNCH:
+    if move.act is RotationAct.RELAUNCH:
         return _relaunch(session, move, relaunch)
     return _ACTS[move.act](session, move)
 
@@ -78,7 +90,7 @@ def _tell(session: Session, move: Move) -> float | None:
     record, key = move.record, move.record.key
     directory = session.dir
     assert key is not None, "only a step with a message tells"
-    opens = record.step is Step.RESUME
+    opens = record.step is RotationStage.RESUME
     if opens:
         record = copy_document(session, record) or record
         note_rotated(session, record)
@@ -108,9 +120,9 @@ def _withdraw_others(session: Session, ident: str) -> None:
             queue.withdraw(directory, waiting.id)
 
 
-def _text(session: Session, record: Rotation, key: Key) -> str:
+def _text(session: Session, record: RotationRecord, key: MessageKey) -> str:
     cycle, found = session.settings.cycle, None
-    if record.step is Step.DOCUMENT:
+    if record.step is RotationStage.DOCUMENT:
         found = documents.find_document(session, record)
     text = rotation_texts.write_message(
         record,
@@ -121,10 +133,10 @@ def _text(session: Session, record: Rotation, key: Key) -> str:
         path=_path(session, record) or (found.path if found else ""),
         resumed=cycle.resumed,
     )
-    return _opening(session, record, text) if record.step is Step.RESUME else text
+    return _opening(session, record, text) if record.step is RotationStage.RESUME else text
 
 
-def _opening(session: Session, record: Rotation, text: str) -> str:
+def _opening(session: Session, record: RotationRecord, text: str) -> str:
     """Return the first prompt of the new context: its last line asks for the task."""
     more = protocol.repeat(session)
     own, resumed = record.cause is Cause.HANDOFF, session.settings.cycle.resumed
@@ -133,7 +145,7 @@ def _opening(session: Session, record: Rotation, text: str) -> str:
     return between.join(part for part in (text, more, naming) if part)
 
 
-def _path(session: Session, record: Rotation) -> str:
+def _path(session: Session, record: RotationRecord) -> str:
     """Return the path of the document; of our copy, if the document itself is gone."""
     if record.kept and not rotation_files.is_readable(Path(record.document)):
         return str(session.dir.document)
@@ -147,7 +159,7 @@ def _interrupt(session: Session, move: Move) -> float | None:
         return time.time() + RETRY_S
     pane, screen, _ = look(session, known.pane_id)
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
-        by = Message(id=record.make_message_id(Key(MessageKind.STOP)), text="")
+        by = Message(id=record.make_message_id(MessageKey(MessageKind.STOP)), text="")
         screen = interrupt.interrupt(session, pane, screen, by) or screen
         # The conversation about it goes with the context.
         discard(session.dir.interrupted)
@@ -176,7 +188,7 @@ def _clear(session: Session, move: Move) -> float | None:
     return None
 
 
-def _blocked(session: Session, record: Rotation, refusal: Refusal) -> float:
+def _blocked(session: Session, record: RotationRecord, refusal: Refusal) -> float:
     if find_refusal(record.obstacle) is not refusal:
         since = record.since if record.obstacle else time.time()
         save(session, structs.replace(record, obstacle=refusal.value, since=since))
@@ -220,7 +232,7 @@ def _give_up(session: Session, move: Move) -> float | None:
     return None
 
 
-def _end(session: Session, record: Rotation, tell: Callable[[], None]) -> None:
+def _end(session: Session, record: RotationRecord, tell: Callable[[], None]) -> None:
     """Tell the outcome, then forget the rotation; a word that fails must not hold the agent up."""
     withdraw(session.dir, record)
     try:
@@ -232,12 +244,12 @@ def _end(session: Session, record: Rotation, tell: Callable[[], None]) -> None:
     rotation_files.drop(session.dir)
 
 
-_ACTS: dict[Act, Callable[[Session, Move], float | None]] = {
-    Act.WAIT: _wait,
-    Act.TELL: _tell,
-    Act.INTERRUPT: _interrupt,
-    Act.CLEAR: _clear,
-    Act.REPORT: _report,
-    Act.FINISH: _finish,
-    Act.GIVE_UP: _give_up,
+_ACTS: dict[RotationAct, Callable[[Session, Move], float | None]] = {
+    RotationAct.WAIT: _wait,
+    RotationAct.TELL: _tell,
+    RotationAct.INTERRUPT: _interrupt,
+    RotationAct.CLEAR: _clear,
+    RotationAct.REPORT: _report,
+    RotationAct.FINISH: _finish,
+    RotationAct.GIVE_UP: _give_up,
 }

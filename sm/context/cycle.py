@@ -14,9 +14,9 @@ from sm.base.errors import SmError, TemporaryError
 from sm.context import documents, health_log, progress, rotation_files, usage
 from sm.context.decide import REQUESTS
 from sm.context.flags import read_flags
-from sm.context.health_log import Health
+from sm.context.health_log import RotationOutcome
 from sm.context.levels import make_levels
-from sm.context.rotation import Cause, Limits, Rotation, begin
+from sm.context.rotation import Cause, RotationRecord, StepTimeouts, begin
 from sm.context.rotation_texts import (
     Form,
     ask_again_for_task,
@@ -59,7 +59,7 @@ class Preview(Struct, frozen=True, kw_only=True):
     refusal: str
 
 
-def start(session: AnySession) -> Rotation:
+def start(session: AnySession) -> RotationRecord:
     """Begin a cycle; the session's monitor carries it on.
 
     Raises:
@@ -138,7 +138,7 @@ def preview(session: AnySession) -> Preview:
 
 
 def _steps(session: Session, holds: Settings, percent: float | None, folder: Path) -> Iterator[str]:
-    cycle, profile, limits = holds.cycle, session.profile, Limits()
+    cycle, profile, limits = holds.cycle, session.profile, StepTimeouts()
     record = structs.replace(begin("", Cause.COMMAND, time.time(), ""), percent=percent)
     text = ask_for_document(record, 1, str(folder), Form(cycle.sections, cycle.header))
     yield f"tell it, within its turn if it is at work:\n{text}"
@@ -191,7 +191,7 @@ def _obstacles(session: Session, folder: Path) -> Iterator[str]:
         yield refusal.sentence
 
 
-def follow(session: AnySession, record: Rotation) -> Iterator[RotationEvent]:
+def follow(session: AnySession, record: RotationRecord) -> Iterator[RotationEvent]:
     """Yield the events of the rotation, as they happen, until it is over."""
     seen, over = 0, False
     while not over:
@@ -203,7 +203,7 @@ def follow(session: AnySession, record: Rotation) -> Iterator[RotationEvent]:
             time.sleep(LOOK_S)
 
 
-def _goes_on(session: AnySession, record: Rotation) -> bool:
+def _goes_on(session: AnySession, record: RotationRecord) -> bool:
     try:
         known = rotation_files.read_record(session.dir)
     except SmError:
@@ -220,7 +220,7 @@ def _events(session: AnySession, since: float) -> list[RotationEvent]:
     return mine[::-1]
 
 
-def find_outcome(session: AnySession, record: Rotation) -> Health | None:
+def find_outcome(session: AnySession, record: RotationRecord) -> RotationOutcome | None:
     """Return how the rotation has ended; None if the session has ended before it."""
     found = takewhile(
         lambda e: e.at >= record.began_at, health_log.read_recent(session.root, session.name)

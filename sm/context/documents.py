@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sm.adapters import git_files
 from sm.base.errors import SmError, StateError
 from sm.config.schema import HandoffCycle
-from sm.context.rotation import Document, Rotation
+from sm.context.rotation import HandoffDocument, RotationRecord
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.files import create_exclusive, read_foreign
@@ -161,7 +161,7 @@ def _works_alone(session: Session, folder: Path) -> bool:
     return not any(one.is_living or one.is_being_begun for one in others)
 
 
-def find_document(session: Session, record: Rotation) -> Document | None:
+def find_document(session: Session, record: RotationRecord) -> HandoffDocument | None:
     """Find the document that a rotation has asked for, once it is there."""
     cycle, folder = session.settings.cycle, Path(record.folder)
     needs = (cycle.sections, cycle.needed_lines)
@@ -174,7 +174,7 @@ def find_document(session: Session, record: Rotation) -> Document | None:
 
 def find_written(
     folder: Path, before: Collection[str], sections: Sequence[str], lines: Sequence[str] = ()
-) -> Document | None:
+) -> HandoffDocument | None:
     """Find the newest document that is not as one of `before` (by their stamps); None without one.
 
     `sections` and `lines` are what it needs. No clock has a say in it, as the clock of a file
@@ -183,7 +183,7 @@ def find_written(
     with contextlib.suppress(OSError, StateError):
         for one in sorted(_list_new(folder, before), reverse=True):
             if text := _read(folder / one.name).strip():
-                return Document(
+                return HandoffDocument(
                     path=str(folder / one.name),
                     stamp=one.stamp,
                     written_at=one.changed_ns / 1e9,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Result(StrEnum):
+class CheckResult(StrEnum):
     """Result of a health check, as the document of the automated cycle calls it."""
 
     OK = "ok"
@@ -36,6 +36,6 @@ def find_code(error: str) -> str:
     return next((code for words, code in CODES.items() if error.startswith(words)), OTHER)
 
 
-def judge(error: str) -> Result:
+def judge(error: str) -> CheckResult:
     """Return CRITICAL if a person has to see to the error."""
-    return Result.CRITICAL if error else Result.OK
+    return CheckResult.CRITICAL if error else CheckResult.OK

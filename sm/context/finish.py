@@ -18,7 +18,7 @@ from sm.base.text import one_line
 from sm.context import documents, health_log, usage
 from sm.context.flags import read_flags, rearm, save_flags
 from sm.context.health_log import HOUR_S, RAISED
-from sm.context.rotation import Cause, Rotation, Step
+from sm.context.rotation import Cause, RotationRecord, RotationStage
 from sm.context.rotation_files import note
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.messages import alerts, queue
@@ -33,7 +33,7 @@ from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
 
 
-def finish(session: Session, record: Rotation) -> None:
+def finish(session: Session, record: RotationRecord) -> None:
     """End the rotation: the agent goes on in its new context."""
     _begin_anew(session, record)
     _note(session, record)
@@ -43,7 +43,7 @@ def finish(session: Session, record: Rotation) -> None:
         documents.prune(folder, session.settings.cycle.keep, never=Path(record.document))
 
 
-def give_up(session: Session, record: Rotation, reason: str) -> None:
+def give_up(session: Session, record: RotationRecord, reason: str) -> None:
     """Give the rotation up.
 
     The context was not replaced, or nothing shows that the agent goes on in the new one.
@@ -66,7 +66,7 @@ def give_up(session: Session, record: Rotation, reason: str) -> None:
     alerts.note(session, f"{what}: {reason}", f"rotation:{record.id}")
 
 
-def _begin_anew(session: Session, record: Rotation) -> None:
+def _begin_anew(session: Session, record: RotationRecord) -> None:
     """Forget what the old context was told: it counts for nothing in the new one."""
     _rearm(session, record)
     key = f"context:{record.id}"
@@ -81,7 +81,7 @@ def _read_context_at_the_end(session: Session) -> str:
     return agent_state.read(session.dir).context
 
 
-def _try_again_later(session: Session, record: Rotation, present: str) -> None:
+def _try_again_later(session: Session, record: RotationRecord, present: str) -> None:
     """Let another cycle begin later: the context is as full as before, or was only summed up."""
     flags = read_flags(session.dir)
     if record.cause is not Cause.CYCLE or flags.context != present:
@@ -94,13 +94,13 @@ def _try_again_later(session: Session, record: Rotation, present: str) -> None:
         save_flags(session.dir, mark_in_vain(flags, percent, time.time()))
 
 
-def _rearm(session: Session, record: Rotation) -> None:
+def _rearm(session: Session, record: RotationRecord) -> None:
     """Rearm the flags: the new context fills from nought, as a reading may have shown already."""
     if read_flags(session.dir).reset_at < record.resumed_at:
         rearm(session.dir, record.resumed_at)
 
 
-def _note(session: Session, record: Rotation, error: str = "") -> None:
+def _note(session: Session, record: RotationRecord, error: str = "") -> None:
     entry = health_log.make_entry(
         record, time.time(), project=session.project_name, session=session.name, error=error
     )
@@ -108,7 +108,7 @@ def _note(session: Session, record: Rotation, error: str = "") -> None:
         journal.record(session.root.journal, _make_event(entry, error))
 
 
-def _is_new(session: Session, entry: health_log.Health) -> bool:
+def _is_new(session: Session, entry: health_log.RotationOutcome) -> bool:
     """Put the end on record; False if it is there. A failure must not hold the agent up."""
     try:
         return health_log.append(session.root, entry)
@@ -118,7 +118,7 @@ def _is_new(session: Session, entry: health_log.Health) -> bool:
         return True
 
 
-def _make_event(entry: health_log.Health, error: str) -> events.Rotation:
+def _make_event(entry: health_log.RotationOutcome, error: str) -> events.Rotation:
     details, cause = entry.details, entry.details.cause
     told = events.Rotation(
         session=entry.session,
@@ -133,13 +133,17 @@ def _make_event(entry: health_log.Health, error: str) -> events.Rotation:
     return told
 
 
-def _is_waiting(record: Rotation, present: str) -> bool:
+def _is_waiting(record: RotationRecord, present: str) -> bool:
     """Whether the agent has done its part, and is still in the context that it wants replaced."""
-    asked = record.cause is Cause.HANDOFF or record.step is not Step.REQUEST or record.requests > 1
+    asked = (
+        record.cause is Cause.HANDOFF
+        or record.step is not RotationStage.REQUEST
+        or record.requests > 1
+    )
     return asked and not record.is_replaced and record.context in ("", present)
 
 
-def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
+def _tell_agent(session: Session, record: RotationRecord, reason: str) -> None:
     own = record.cause is Cause.HANDOFF
     what = (
         f"The handoff to {path(record.document)} was not done"
@@ -153,7 +157,7 @@ def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
     registry.poke(session.dir)
 
 
-def _tell_if_frequent(session: Session, record: Rotation) -> None:
+def _tell_if_frequent(session: Session, record: RotationRecord) -> None:
     """Tell a person if more than one automated cycle begins an hour: the context fills too fast."""
     if record.cause is not Cause.CYCLE:
         return

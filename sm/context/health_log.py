@@ -13,7 +13,7 @@ from msgspec import Struct
 from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
 from sm.context.error_codes import find_code, judge
-from sm.context.rotation import Cause, Rotation
+from sm.context.rotation import Cause, RotationRecord
 from sm.store import journal
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -26,7 +26,7 @@ SLACK_S = 60.0
 ERROR_LIMIT, STEPS_LIMIT = 400, 40
 
 
-class Status(StrEnum):
+class RotationResult(StrEnum):
     """Result of a rotation: CONFIRMED if the new context has named its task.
 
     UNCONFIRMED: it has got its prompt. FAILED: the context was not replaced, or nothing has come
@@ -38,7 +38,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
     @classmethod
-    def _missing_(cls, value: object) -> Status | None:
+    def _missing_(cls, value: object) -> RotationResult | None:
         """Map the words of records from the time when an ended turn was proof enough."""
         return {"ok": cls.UNCONFIRMED, "critical": cls.FAILED}.get(str(value))
 
@@ -47,7 +47,7 @@ SUCCESS = "Automated handoff cycle completed successfully"
 INTERVENE = "Manual intervention required"
 
 
-class Stage(Struct, frozen=True):
+class StageTiming(Struct, frozen=True):
     """Stage of a rotation: when it began (seconds since 1970), how long it took, its outcome."""
 
     step: str
@@ -69,13 +69,13 @@ class Details(Struct, frozen=True, kw_only=True):
     context_at_trigger: float | None
     handoff_file: str
     cycle_duration_ms: int
-    steps: tuple[Stage, ...] = ()
+    steps: tuple[StageTiming, ...] = ()
     error: str = ""
     task: str = ""
     context_fraction: float | None = None
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class RotationOutcome(Struct, frozen=True, kw_only=True):
     """Outcome of one rotation, `at` seconds since 1970. `project` is '' without an issue.
 
     `result` and `error_code` are for scripts; older records have neither.
@@ -86,7 +86,7 @@ class Health(Struct, frozen=True, kw_only=True):
     project: str
     session: str
     check_type: str = "handoff"
-    status: Status
+    status: RotationResult
     details: Details
     action_taken: str
     result: str = ""
@@ -94,10 +94,10 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 def make_entry(
-    record: Rotation, now: float, *, project: str, session: str, error: str = ""
-) -> Health:
+    record: RotationRecord, now: float, *, project: str, session: str, error: str = ""
+) -> RotationOutcome:
     """Make the entry of a rotation that is over; with an `error` it was given up."""
-    return Health(
+    return RotationOutcome(
         rotation=record.id,
         at=now,
         project=project,
@@ -124,24 +124,24 @@ def find_fraction(percent: float | None) -> float | None:
     return None if percent is None else round(percent / 100, 4)
 
 
-def _status(record: Rotation, error: str) -> Status:
+def _status(record: RotationRecord, error: str) -> RotationResult:
     if record.task:
-        return Status.CONFIRMED
-    return Status.FAILED if error and not record.went_on else Status.UNCONFIRMED
+        return RotationResult.CONFIRMED
+    return RotationResult.FAILED if error and not record.went_on else RotationResult.UNCONFIRMED
 
 
-def _stages(record: Rotation, now: float, last: str) -> Iterator[Stage]:
+def _stages(record: RotationRecord, now: float, last: str) -> Iterator[StageTiming]:
     ends = [at for _, at in record.steps[1:]] + [now]
     outcomes = ["ok"] * (len(record.steps) - 1) + [last]
     for (step, at), end, outcome in zip(record.steps, ends, outcomes, strict=False):
-        yield Stage(step, at, _ms(end - at), outcome)
+        yield StageTiming(step, at, _ms(end - at), outcome)
 
 
 def _ms(seconds: float) -> int:
     return max(0, round(seconds * 1000))
 
 
-def append(root: Root, record: Health) -> bool:
+def append(root: Root, record: RotationOutcome) -> bool:
     """Write an entry; False if its rotation has one already.
 
     Raises:
@@ -159,14 +159,14 @@ def append(root: Root, record: Health) -> bool:
     return True
 
 
-def read_recent(root: Root, session: str = "") -> Iterator[Health]:
+def read_recent(root: Root, session: str = "") -> Iterator[RotationOutcome]:
     """Yield every entry (of one session), newest first; damaged lines are passed over.
 
     Raises:
         StateError: what is there is not our plain file.
 
     """
-    decoder = find_decoder(Health)
+    decoder = find_decoder(RotationOutcome)
     for line in journal.read_backwards(root.health):
         try:
             entry = decoder.decode(line)
@@ -189,9 +189,9 @@ def find_cycles(root: Root, session: str, until: float, within_s: float) -> list
         return []
 
 
-def _counts(entry: Health) -> bool:
+def _counts(entry: RotationOutcome) -> bool:
     """Say whether the entry counts: a cycle that failed left the context as it was."""
-    return entry.details.cause is Cause.CYCLE and entry.status is not Status.FAILED
+    return entry.details.cause is Cause.CYCLE and entry.status is not RotationResult.FAILED
 
 
 def find_raise(root: Root, session: str, now: float | None = None) -> float:

@@ -26,10 +26,10 @@ from sm.context.flags import (
 from sm.context.levels import make_levels
 from sm.context.rotation import Cause
 from sm.context.thresholds import (
-    Decision,
-    Facts,
+    FillFacts,
     Flags,
     Notice,
+    ThresholdDecision,
     decide,
     is_overtaken,
     mark_done,
@@ -104,7 +104,7 @@ def _watch(session: Session) -> tuple[float, bool]:
     return min(again_at, found.again_at), seen.is_rotating or found.due.cycle
 
 
-def _let_people_go_first(session: Session, found: Decision) -> Decision:
+def _let_people_go_first(session: Session, found: ThresholdDecision) -> ThresholdDecision:
     """Withhold a reminder from a person at the terminal, and a clear that would lose a draft."""
     if not found.due:
         withheld.forget(session.dir)
@@ -119,12 +119,12 @@ def _let_people_go_first(session: Session, found: Decision) -> Decision:
     return put_off(found, find_next_look(refusal, hands, now))
 
 
-def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:
+def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> FillFacts:
     """Gather the facts; the caller holds the delivery lock."""
     settings, profile, directory = session.settings, session.profile, session.dir
     flags, present = read_flags(directory), _read_context_under_lock(directory)
     raised = health_log.find_raise(session.root, session.name)
-    return Facts(
+    return FillFacts(
         now=time.time(),
         looked_at=looked_at,
         flags=flags,
@@ -163,7 +163,7 @@ def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
     )
 
 
-def _note(session: Session, seen: Facts, found: Decision) -> Flags:
+def _note(session: Session, seen: FillFacts, found: ThresholdDecision) -> Flags:
     """Do and note what needs the delivery lock, which the caller holds; return the new flags."""
     directory, flags = session.dir, found.flags
     if seen.summed_up and is_overtaken(seen):
@@ -185,7 +185,7 @@ def _note(session: Session, seen: Facts, found: Decision) -> Flags:
     return after
 
 
-def _tell(session: Session, flags: Flags, notice: Notice, found: Decision) -> None:
+def _tell(session: Session, flags: Flags, notice: Notice, found: ThresholdDecision) -> None:
     ident = make_notice_id(session.dir, flags, notice)
     said = write_notice(notice, found.percent, found.tokens)
     if queue.put(session.dir, Message(id=ident, text=said, mode=MODES[notice])):

@@ -13,7 +13,13 @@ from sm.adapters.agent.screen import parse
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import StateError, TemporaryError
 from sm.context import documents, rotation_files
-from sm.context.rotation import Document, Key, Rotation, Standing, Step
+from sm.context.rotation import (
+    HandoffDocument,
+    MessageKey,
+    RotationFacts,
+    RotationRecord,
+    RotationStage,
+)
 from sm.context.rotation_texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
@@ -36,7 +42,7 @@ SECOND_S = 1.0
 """Precision, in seconds, with which tmux tells when a terminal has last drawn."""
 
 
-def observe(session: Session, record: Rotation) -> Standing:
+def observe(session: Session, record: RotationRecord) -> RotationFacts:
     """Observe what a rotation has to know of the agent now."""
     directory = session.dir
     state, known = screen_state.correct(session).told, agent.load(directory)
@@ -46,7 +52,7 @@ def observe(session: Session, record: Rotation) -> Standing:
         key: queue.find_accepted_at(directory, record.make_message_id(key))
         for key in record.list_keys()
     }
-    return Standing(
+    return RotationFacts(
         now=time.time(),
         alive=agent_process.is_reachable(session.tmux, session),
         idle_since=_idle_since(session, record, state),
@@ -68,7 +74,7 @@ def observe(session: Session, record: Rotation) -> Standing:
         task=_find_task(session, record, state, written=readable),
         proves=readable,
         others=_has_others(session, record, state, accepted.values()),
-        hands_off=record.step is Step.VERIFY and directory.handoff.exists(),
+        hands_off=record.step is RotationStage.VERIFY and directory.handoff.exists(),
     )
 
 
@@ -79,7 +85,7 @@ def _read_window(directory: SessionDir, state: AgentState) -> Window:
 
 
 def _has_others(
-    session: Session, record: Rotation, state: AgentState, accepted: Iterable[float | None]
+    session: Session, record: RotationRecord, state: AgentState, accepted: Iterable[float | None]
 ) -> bool:
     """Whether the agent's new context has got a prompt that is not of the rotation."""
     if not record.is_replaced or not state.context:
@@ -88,19 +94,19 @@ def _has_others(
     return prompts > sum(at is not None and at >= record.resumed_at for at in accepted)
 
 
-def _document(session: Session, record: Rotation) -> Document | None:
-    if record.step not in (Step.REQUEST, Step.DOCUMENT) or not record.folder:
+def _document(session: Session, record: RotationRecord) -> HandoffDocument | None:
+    if record.step not in (RotationStage.REQUEST, RotationStage.DOCUMENT) or not record.folder:
         return None
     return documents.find_document(session, record)
 
 
-def _is_relaunched(record: Rotation, state: AgentState, known: Agent | None) -> bool:
+def _is_relaunched(record: RotationRecord, state: AgentState, known: Agent | None) -> bool:
     anew = bool(record.generation) and known is not None and known.generation == record.generation
     return anew and not state.context
 
 
-def _find_lost(session: Session, record: Rotation) -> frozenset[Key]:
-    directory, lost = session.dir, set[Key]()
+def _find_lost(session: Session, record: RotationRecord) -> frozenset[MessageKey]:
+    directory, lost = session.dir, set[MessageKey]()
     for key in record.list_keys():
         with contextlib.suppress(StateError):  # the deliverer says what is wrong
             message = queue.find(directory, Place.HANDED, record.make_message_id(key))
@@ -109,19 +115,22 @@ def _find_lost(session: Session, record: Rotation) -> frozenset[Key]:
     return frozenset(lost)
 
 
-def _idle_since(session: Session, record: Rotation, state: AgentState) -> float | None:
+def _idle_since(session: Session, record: RotationRecord, state: AgentState) -> float | None:
     """Return since when its turn is over; only the screen tells of an interruption."""
     if not session.profile.hooks or state.state is State.UNKNOWN:
         return _quiet_since(session)
     # Without an answer of its API it writes no document, but its context can be replaced.
-    parked = state.state is State.LIMITED and record.step not in (Step.REQUEST, Step.DOCUMENT)
+    parked = state.state is State.LIMITED and record.step not in (
+        RotationStage.REQUEST,
+        RotationStage.DOCUMENT,
+    )
     if (state.state is State.IDLE or parked) and not window.is_compacting(session.dir):
         return state.since
     now = time.time()
     return now if _is_untold(record, state, now) and _shows_prompt(session) else None
 
 
-def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
+def _is_untold(record: RotationRecord, state: AgentState, now: float) -> bool:
     """Whether the agent's turn may be over without a hook, as it was interrupted."""
     unsaid = record.interrupted or now > state.active_at + UNSAID_S
     return state.state is State.BUSY and unsaid
@@ -168,12 +177,14 @@ def _shows_prompt(session: Session) -> bool:
 # The task that the agent names in its new context
 
 
-def _find_task(session: Session, record: Rotation, state: AgentState, *, written: bool) -> str:
+def _find_task(
+    session: Session, record: RotationRecord, state: AgentState, *, written: bool
+) -> str:
     """Find the task, '' as long as none is named.
 
     `written` says whether all that the agent says can be read.
     """
-    if record.step is not Step.VERIFY:
+    if record.step is not RotationStage.VERIFY:
         return ""
     resumed = session.settings.cycle.resumed  # what its line begins with
     if said := find_task(read_last_words(session.dir, record.resumed_at), resumed):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sm.base.errors import StateError
 from sm.base.refusal import tell_refusal
 from sm.context import rotation_files, withheld
-from sm.context.rotation import Cause, Rotation, Step
+from sm.context.rotation import Cause, RotationRecord, RotationStage
 from sm.store.paths import SessionDir
 
 CAUSES = {
@@ -19,12 +19,12 @@ CAUSES = {
     Cause.LEAVE: "its machine's time is over soon",
 }
 STEPS = {
-    Step.REQUEST: "asks for a document",
-    Step.DOCUMENT: "waits for the document",
-    Step.QUIET: "waits for the turn's end",
-    Step.CLEAR: "clears the context",
-    Step.RESUME: "tells the new context",
-    Step.VERIFY: "waits for the new context to go on",
+    RotationStage.REQUEST: "asks for a document",
+    RotationStage.DOCUMENT: "waits for the document",
+    RotationStage.QUIET: "waits for the turn's end",
+    RotationStage.CLEAR: "clears the context",
+    RotationStage.RESUME: "tells the new context",
+    RotationStage.VERIFY: "waits for the new context to go on",
 }
 
 
@@ -54,12 +54,12 @@ def find_replacement(directory: SessionDir) -> Replacement | None:
             tell_refusal(record.obstacle),
         )
     if wish := rotation_files.read_wish(directory):
-        return Replacement(f"{CAUSES[Cause.HANDOFF]}, {STEPS[Step.QUIET]}", _age(wish.at))
+        return Replacement(f"{CAUSES[Cause.HANDOFF]}, {STEPS[RotationStage.QUIET]}", _age(wish.at))
     return None
 
 
-def _step(record: Rotation) -> str:
-    if record.cause is Cause.LEAVE and record.step is Step.CLEAR:
+def _step(record: RotationRecord) -> str:
+    if record.cause is Cause.LEAVE and record.step is RotationStage.CLEAR:
         return "its work is pushed"
     if record.parked:
         return "waits for the API to answer"

@@ -25,7 +25,7 @@ class Cause(StrEnum):
     """The machine's time is short: with the document it is over, and nothing is cleared."""
 
 
-class Step(StrEnum):
+class RotationStage(StrEnum):
     """Step of a rotation. From CLEAR on the old context may be gone: there is no way back."""
 
     REQUEST = "request"
@@ -50,7 +50,7 @@ NUMBERED = (MessageKind.ASK, MessageKind.RESUME, MessageKind.CONFIRM)
 """Kinds that may have several messages in one rotation."""
 
 
-class Key(NamedTuple):
+class MessageKey(NamedTuple):
     """Name of one message of a rotation: its kind, and its number among its kind, from 1 on.
 
     As text it is `ask1` or `sections`: ids of messages and the journal are made of that.
@@ -63,7 +63,7 @@ class Key(NamedTuple):
         return f"{self.kind}{self.number}" if self.kind in NUMBERED else str(self.kind)
 
 
-class Act(StrEnum):
+class RotationAct(StrEnum):
     """Next act. TELL: deliver the message of the record. REPORT: tell a person."""
 
     WAIT = "wait"
@@ -76,7 +76,7 @@ class Act(StrEnum):
     GIVE_UP = "give-up"
 
 
-class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RotationRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Record of one rotation, written before each act. Times are seconds since 1970.
 
     `context` is the agent's own id of the context to be replaced, '' if it tells none; `since` is
@@ -87,7 +87,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     cause: Cause
     began_at: float
-    step: Step
+    step: RotationStage
     since: float
     context: str = ""
     launch: int = 0
@@ -146,18 +146,20 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: str = ""
     """The stamp of the document that is there now, seen first at `found_at`."""
     found_at: float = 0.0
-    steps: tuple[tuple[Step, float], ...] = ()
+    steps: tuple[tuple[RotationStage, float], ...] = ()
     """Steps in order, each with the time at which it was begun."""
 
     @property
     def resumed_at(self) -> float:
         """Time since which the context is a new one, as far as is known."""
-        return max((at for step, at in self.steps if step is Step.RESUME), default=self.since)
+        return max(
+            (at for step, at in self.steps if step is RotationStage.RESUME), default=self.since
+        )
 
     @property
     def holds(self) -> bool:
         """Whether only the rotation's own messages may reach the agent."""
-        if self.step is Step.VERIFY:
+        if self.step is RotationStage.VERIFY:
             return not (self.released or self.parked)
         return not (self.postponed_at or self.parked or self.resting)
 
@@ -167,49 +169,53 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
         A pause would leave the agent without a task then. A clear with an obstacle was not typed.
         """
-        if self.step is Step.CLEAR:
+        if self.step is RotationStage.CLEAR:
             return self.relaunched or self.tried > bool(self.obstacle)
-        return self.step is Step.RESUME
+        return self.step is RotationStage.RESUME
 
     @property
     def is_replaced(self) -> bool:
         """Whether the agent's context is another one than the one that was to be replaced."""
-        return self.again or self.step in (Step.RESUME, Step.VERIFY)
+        return self.again or self.step in (RotationStage.RESUME, RotationStage.VERIFY)
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> MessageKey | None:
         """Key of the message that the step is about, None if it is about none."""
         return {
-            Step.REQUEST: Key(MessageKind.ASK, self.requests),
-            Step.DOCUMENT: Key(MessageKind.SECTIONS) if self.sections_asked else None,
-            Step.RESUME: Key(MessageKind.RESUME, self.resumes),
-            Step.VERIFY: Key(MessageKind.CONFIRM, self.resumes) if self.asked else None,
+            RotationStage.REQUEST: MessageKey(MessageKind.ASK, self.requests),
+            RotationStage.DOCUMENT: MessageKey(MessageKind.SECTIONS)
+            if self.sections_asked
+            else None,
+            RotationStage.RESUME: MessageKey(MessageKind.RESUME, self.resumes),
+            RotationStage.VERIFY: MessageKey(MessageKind.CONFIRM, self.resumes)
+            if self.asked
+            else None,
         }.get(self.step)
 
-    def list_keys(self) -> tuple[Key, ...]:
+    def list_keys(self) -> tuple[MessageKey, ...]:
         """List the keys of all that may have been told so far, and of the next prompt."""
         numbers = range(1, self.resumes + 2)
         return (
-            *(Key(MessageKind.ASK, number) for number in range(1, self.requests + 1)),
-            Key(MessageKind.SECTIONS),
-            *(Key(MessageKind.RESUME, number) for number in numbers),
-            *(Key(MessageKind.CONFIRM, number) for number in numbers),
+            *(MessageKey(MessageKind.ASK, number) for number in range(1, self.requests + 1)),
+            MessageKey(MessageKind.SECTIONS),
+            *(MessageKey(MessageKind.RESUME, number) for number in numbers),
+            *(MessageKey(MessageKind.CONFIRM, number) for number in numbers),
         )
 
-    def make_message_id(self, key: Key) -> str:
+    def make_message_id(self, key: MessageKey) -> str:
         """Make the id of one of its messages: always the same, so that none is sent twice."""
         return derive_id(f"{self.id}:{key}")
 
 
 def begin(
     ident: str, cause: Cause, now: float, context: str, document: str = "", *, launch: int = 0
-) -> Rotation:
+) -> RotationRecord:
     """Begin a record.
 
     With a document it waits for the turn's end, else the document is asked for.
     """
-    step = Step.QUIET if document else Step.REQUEST
-    return Rotation(
+    step = RotationStage.QUIET if document else RotationStage.REQUEST
+    return RotationRecord(
         id=ident,
         cause=cause,
         began_at=now,
@@ -222,7 +228,7 @@ def begin(
     )
 
 
-class Document(Struct, frozen=True):
+class HandoffDocument(Struct, frozen=True):
     """Document that the agent has written since the request; it lacks `missing` and `lines`.
 
     `missing` are sections, and `lines` are lines of its header. `stamp` is another one once it is
@@ -241,7 +247,7 @@ class Document(Struct, frozen=True):
         return bool(self.missing or self.lines)
 
 
-class Limits(Struct, frozen=True):
+class StepTimeouts(Struct, frozen=True):
     """Limits of each step, in seconds."""
 
     request_s: float = 1800
@@ -267,7 +273,7 @@ class Limits(Struct, frozen=True):
     answer_s: float = 600
 
 
-class Standing(Struct, frozen=True):
+class RotationFacts(Struct, frozen=True):
     """Facts about the agent at one moment. Times are seconds since 1970.
 
     `accepted` tells when it got each message of the rotation, by key; `lost` are those for which
@@ -305,17 +311,17 @@ class Standing(Struct, frozen=True):
     """The agent has got a prompt in its new context that is not of the rotation."""
     hands_off: bool = False
     """The agent has asked for the next rotation, in its new context."""
-    document: Document | None = None
+    document: HandoffDocument | None = None
     readable: bool = True
     """Whether the record's document is there, a plain file that holds something."""
-    accepted: Mapping[Key, float] = field(default_factory=dict)
-    lost: frozenset[Key] = frozenset()
+    accepted: Mapping[MessageKey, float] = field(default_factory=dict)
+    lost: frozenset[MessageKey] = frozenset()
 
 
 class Move(Struct, frozen=True):
     """Act, with the record as it is to be written before; `until`: look again at the latest."""
 
-    act: Act
-    record: Rotation
+    act: RotationAct
+    record: RotationRecord
     reason: str = ""
     until: float = float("inf")

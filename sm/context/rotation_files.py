@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from sm.adapters.agent.profile import Profile
 from sm.base.errors import SmError, StateError
 from sm.base.text import normalise
-from sm.context.rotation import Key, Rotation
+from sm.context.rotation import MessageKey, RotationRecord
 from sm.messages import queue
 from sm.messages.hold import hold_back, read_passing_ids
 from sm.sessions import agent_state, registry
@@ -141,22 +141,22 @@ def read_wish(directory: SessionDir) -> Handoff | None:
     return read_json(directory.handoff, Handoff)
 
 
-def read_record(directory: SessionDir) -> Rotation | None:
+def read_record(directory: SessionDir) -> RotationRecord | None:
     """Return the rotation under way.
 
     Raises:
         StateError: the file is damaged.
 
     """
-    return read_json(directory.rotation, Rotation)
+    return read_json(directory.rotation, RotationRecord)
 
 
-def write_record(directory: SessionDir, record: Rotation) -> None:
+def write_record(directory: SessionDir, record: RotationRecord) -> None:
     """Write the record; `align` is to follow."""
     write_json(directory.rotation, record, durable=True)
 
 
-def save(session: Session, record: Rotation) -> None:
+def save(session: Session, record: RotationRecord) -> None:
     """Write the record, hold back what it holds back, take back messages of an earlier step."""
     write_record(session.dir, record)
     crash_point("rotate:saved")
@@ -164,7 +164,7 @@ def save(session: Session, record: Rotation) -> None:
     withdraw(session.dir, record, but=record.key)
 
 
-def align(directory: SessionDir, record: Rotation) -> None:
+def align(directory: SessionDir, record: RotationRecord) -> None:
     """Let only the message of the record's step reach the agent, or all, as the record has it."""
     passing = (record.make_message_id(record.key),) if record.key else ()
     if not record.holds:
@@ -173,7 +173,7 @@ def align(directory: SessionDir, record: Rotation) -> None:
         hold_back(directory, passing)
 
 
-def withdraw(directory: SessionDir, record: Rotation, but: Key | None = None) -> None:
+def withdraw(directory: SessionDir, record: RotationRecord, but: MessageKey | None = None) -> None:
     """Take back the record's messages that still wait, except one."""
     for key in record.list_keys():
         if key != but:
@@ -239,7 +239,7 @@ def keep(directory: SessionDir, path: Path) -> None:
     write_atomic(directory.next_document, text, durable=True)
 
 
-def copy_document(session: Session, record: Rotation) -> Rotation | None:
+def copy_document(session: Session, record: RotationRecord) -> RotationRecord | None:
     """Return the record once its document is copied; None if it cannot be read any more."""
     if record.kept:
         return record
@@ -252,7 +252,7 @@ def copy_document(session: Session, record: Rotation) -> Rotation | None:
     return copied
 
 
-def note_rotated(session: Session, record: Rotation) -> None:
+def note_rotated(session: Session, record: RotationRecord) -> None:
     """Remember with which document the new context was begun, and its id once it is known."""
     context = _read_context_after_clear(session)
     context = context if context != record.context else ""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sm.base import quoting
-from sm.context.rotation import Cause, Key, MessageKind, Rotation
+from sm.context.rotation import Cause, MessageKey, MessageKind, RotationRecord
 
 BEGINS = "Read handoff from"
 """Beginning of the new context's first prompt, unless the agent hands off by itself."""
@@ -36,8 +36,8 @@ class Form(NamedTuple):
 
 
 def write_message(
-    record: Rotation,
-    key: Key,
+    record: RotationRecord,
+    key: MessageKey,
     *,
     folder: str,
     form: Form,
@@ -105,7 +105,7 @@ def name_document(at: datetime) -> str:
     return at.strftime("handoff-%Y-%m-%d-%H-%M.md")
 
 
-def name_requested(record: Rotation, number: int) -> str:
+def name_requested(record: RotationRecord, number: int) -> str:
     """Return the name for the document of that request, which no document has yet.
 
     Each request gives another name: the agent may find the last one in its way, damaged or a link.
@@ -118,7 +118,7 @@ def name_requested(record: Rotation, number: int) -> str:
     return name_document(_free(record, at))
 
 
-def _free(record: Rotation, at: datetime) -> datetime:
+def _free(record: RotationRecord, at: datetime) -> datetime:
     """Find the first minute from then on that no document of before the request is named for."""
     taken = {stamp.partition(":")[0] for stamp in record.before}
     while name_document(at) in taken:
@@ -126,7 +126,7 @@ def _free(record: Rotation, at: datetime) -> datetime:
     return at
 
 
-def ask_for_document(record: Rotation, number: int, folder: str, form: Form) -> str:
+def ask_for_document(record: RotationRecord, number: int, folder: str, form: Form) -> str:
     """Write the request of that number for a document of that form."""
     reason = "" if record.percent is None else f" - context at {min(record.percent, 100):.0f}%"
     path = quoting.path(f"{folder}/{name_requested(record, number)}")

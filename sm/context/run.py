@@ -21,7 +21,7 @@ from sm.context import documents, rotation_files
 from sm.context.act import Relaunch, perform
 from sm.context.decide import decide
 from sm.context.observe import observe
-from sm.context.rotation import Cause, Limits, Rotation, Step, begin
+from sm.context.rotation import Cause, RotationRecord, RotationStage, StepTimeouts, begin
 from sm.context.rotation_files import align, note, note_rotated, save
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
@@ -75,7 +75,7 @@ def rotate(session: Session) -> None:
 
 def begin_cycle(
     session: Session, cause: Cause, percent: float | None, context: str = ""
-) -> Rotation | None:
+) -> RotationRecord | None:
     """Put a cycle on record, which `advance` carries on.
 
     None if there is a rotation already, or the agent is not in `context` any more.
@@ -123,11 +123,11 @@ def _advance(session: Session, relaunch: Relaunch | None) -> float:
         if rests and not record.must_go_on:
             return math.inf
         seen = observe(session, record)
-        move = decide(record, seen, Limits(document_s=session.settings.cycle.timeout_s))
+        move = decide(record, seen, StepTimeouts(document_s=session.settings.cycle.timeout_s))
         crash_point("rotate:decided")
         if move.record != record:
             save(session, move.record)
-        if move.record.step is Step.VERIFY and record.step is not Step.VERIFY:
+        if move.record.step is RotationStage.VERIFY and record.step is not RotationStage.VERIFY:
             note_rotated(session, move.record)
         crash_point(f"rotate:{move.act}")
         again_at = perform(session, move, relaunch)
@@ -137,7 +137,7 @@ def _advance(session: Session, relaunch: Relaunch | None) -> float:
     return time.time() + RETRY_S
 
 
-def _current(session: Session) -> Rotation | None:
+def _current(session: Session) -> RotationRecord | None:
     """Return the record, with what the agent has asked for; None if there is nothing to do."""
     directory = session.dir
     try:
@@ -155,8 +155,8 @@ def _current(session: Session) -> Rotation | None:
 
 
 def _take_up(
-    session: Session, record: Rotation | None, wish: rotation_files.Handoff
-) -> Rotation | None:
+    session: Session, record: RotationRecord | None, wish: rotation_files.Handoff
+) -> RotationRecord | None:
     """Return the record with the wish in it: it begins a rotation, or gives one its document.
 
     A wish of the next context has to wait; a wish of a context that is cleared already comes too
@@ -172,7 +172,7 @@ def _take_up(
         record = structs.replace(record, asked_at=wish.at)
         note(session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
         save(session, record)
-    elif record.step not in (Step.RESUME, Step.VERIFY):
+    elif record.step not in (RotationStage.RESUME, RotationStage.VERIFY):
         record = structs.replace(record, document=wish.path, kept=False)
         note(session, events.Rotation(step=RotationStep.DOCUMENT, document=wish.path))
         save(session, record)
@@ -181,11 +181,11 @@ def _take_up(
     return record
 
 
-def _is_of_next(wish: rotation_files.Handoff, record: Rotation) -> bool:
+def _is_of_next(wish: rotation_files.Handoff, record: RotationRecord) -> bool:
     """Whether the wish was made in the context that follows the one to be replaced."""
     if wish.context:
         return wish.context != record.context
-    return record.step is Step.VERIFY and wish.at > record.resumed_at
+    return record.step is RotationStage.VERIFY and wish.at > record.resumed_at
 
 
 def _give_up_damaged(session: Session, error: StateError) -> None:

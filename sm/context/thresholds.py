@@ -25,7 +25,7 @@ class Notice(StrEnum):
     CRITICAL = "critical"
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class FillReading(Struct, frozen=True, kw_only=True):
     """Fill of the context of this id, `at` that time (seconds since 1970); None: not known."""
 
     at: float
@@ -72,7 +72,7 @@ class Levels(Struct, frozen=True):
     cycle: float | None = None
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class FillFacts(Struct, frozen=True, kw_only=True):
     """Facts about a context in one pass. Times are seconds since 1970.
 
     `context` is the agent's own id of its present one, '' if it tells none; hooks tell that it
@@ -92,7 +92,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     has_hooks: bool = True
     launched_at: float = 0.0
     """Time at which an agent without hooks was started."""
-    reading: Reading | None = None
+    reading: FillReading | None = None
     compactions: tuple[float, ...] = ()
     """Compactions that were not told of yet."""
     retracts: frozenset[Notice] = frozenset()
@@ -101,7 +101,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     is_rotating: bool = False
 
 
-class Due(Struct, frozen=True):
+class DueAction(Struct, frozen=True):
     """Action that is due now: a notice, or the automated cycle, which goes before any notice."""
 
     notice: Notice | None = None
@@ -112,7 +112,7 @@ class Due(Struct, frozen=True):
         return self.cycle or self.notice is not None
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class ThresholdDecision(Struct, frozen=True, kw_only=True):
     """Actions of a pass, in this order. `flags` are of the present filling, before `due`.
 
     The hook is to wake the monitor from the percentage `wake_at` on, None: never; and a pass is due
@@ -123,17 +123,17 @@ class Decision(Struct, frozen=True, kw_only=True):
     is_new: bool = False
     """A context has begun, so `flags` replace those that were kept."""
     retracts: frozenset[Notice] = frozenset()
-    due: Due = Due()
+    due: DueAction = DueAction()
     percent: float = 0.0
     tokens: int | None = None
     wake_at: int | None = None
     again_at: float = math.inf
 
 
-NOTHING = Due()
+NOTHING = DueAction()
 
 
-def decide(seen: Facts) -> Decision:
+def decide(seen: FillFacts) -> ThresholdDecision:
     """Decide what is to be done about how full the context is."""
     flags = _find_present_flags(seen)
     found, reading = NOTHING, _choose(seen, flags)
@@ -141,7 +141,7 @@ def decide(seen: Facts) -> Decision:
         found = find_due(reading.percent, seen.levels, flags, seen.now)
     after = mark_done(flags, found)
     rests = seen.is_rotating or not seen.is_replaceable or found.cycle
-    return Decision(
+    return ThresholdDecision(
         flags=flags,
         is_new=flags is not seen.flags,
         retracts=frozenset() if flags is not seen.flags else seen.retracts,
@@ -154,14 +154,14 @@ def decide(seen: Facts) -> Decision:
     )
 
 
-def put_off(found: Decision, until: float) -> Decision:
+def put_off(found: ThresholdDecision, until: float) -> ThresholdDecision:
     """Return the decision without what is due, which waits for people at the terminal."""
     again_at = min(found.again_at, until)
     # Each update of the status line would wake it meanwhile.
     return structs.replace(found, due=NOTHING, wake_at=None, again_at=again_at)
 
 
-def _find_present_flags(seen: Facts) -> Flags:
+def _find_present_flags(seen: FillFacts) -> Flags:
     """Return the flags of the present filling; the very same ones if no other has begun."""
     flags = seen.flags
     for at in seen.compactions:
@@ -171,7 +171,7 @@ def _find_present_flags(seen: Facts) -> Flags:
     return flags
 
 
-def _find_new_beginning(seen: Facts, flags: Flags) -> float | None:
+def _find_new_beginning(seen: FillFacts, flags: Flags) -> float | None:
     """Return when a context without any act began; None if the flags are of the present one.
 
     The launch alone is known of an agent without hooks, to the second.
@@ -206,7 +206,7 @@ def keep_pause(before: Flags, flags: Flags, now: float) -> Flags:
     )
 
 
-def _choose(seen: Facts, flags: Flags) -> Reading | None:
+def _choose(seen: FillFacts, flags: Flags) -> FillReading | None:
     """Choose the reading that may make something due."""
     if seen.is_rotating or not seen.is_replaceable:  # no notice would help
         return None
@@ -216,13 +216,13 @@ def _choose(seen: Facts, flags: Flags) -> Reading | None:
 
 
 def choose_reading(
-    reading: Reading | None,
+    reading: FillReading | None,
     flags: Flags,
     present: str,
     summed_up_at: float,
     now: float,
     summed_up: int | None = None,
-) -> Reading | None:
+) -> FillReading | None:
     """Return the reading, if it says how full the context `present` is in its present filling."""
     if reading is None or reading.percent is None:
         return None
@@ -237,7 +237,7 @@ def choose_reading(
     return None if any(reading.at <= at <= now for at in began) else reading
 
 
-def is_overtaken(seen: Facts) -> bool:
+def is_overtaken(seen: FillFacts) -> bool:
     """Whether a reading of the context after the compaction has come, with a count of its own."""
     reading = seen.reading
     if reading is None or not reading.tokens or not seen.summed_up_at:
@@ -245,17 +245,17 @@ def is_overtaken(seen: Facts) -> bool:
     return reading.at > seen.summed_up_at and reading.tokens != seen.summed_up
 
 
-def find_due(percent: float, levels: Levels, flags: Flags, now: float) -> Due:
+def find_due(percent: float, levels: Levels, flags: Flags, now: float) -> DueAction:
     """Find what is due at `percent`.
 
     After a jump past several thresholds only the highest counts.
     """
     if _is_reached(percent, levels.cycle) and (not flags.cycled or _is_again(percent, flags, now)):
-        return Due(cycle=True)
+        return DueAction(cycle=True)
     if _is_reached(percent, levels.critical):
-        return NOTHING if flags.critical else Due(Notice.CRITICAL)
+        return NOTHING if flags.critical else DueAction(Notice.CRITICAL)
     if _is_reached(percent, levels.warning) and not flags.warned and not flags.critical:
-        return Due(Notice.WARNING)
+        return DueAction(Notice.WARNING)
     return NOTHING
 
 
@@ -270,7 +270,7 @@ def _is_reached(percent: float, level: float | None) -> bool:
     return level is not None and min(percent, FULL) >= min(level, FULL)
 
 
-def mark_done(flags: Flags, done: Due) -> Flags:
+def mark_done(flags: Flags, done: DueAction) -> Flags:
     """Return the flags after that was done. The more urgent notice stands for the other one.
 
     A cycle stands for no notice: if it comes to nothing, the agent has to know.

@@ -20,7 +20,7 @@ from sm.adapters.agent.screen import parse
 from sm.adapters.process import run
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
-from sm.context.thresholds import FULL, Flags, Reading, choose_reading
+from sm.context.thresholds import FULL, FillReading, Flags, choose_reading
 from sm.sessions import agent, agent_state, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.failure import LIMIT_WORDS
@@ -47,14 +47,14 @@ POINTS = 10.0
 """Percentage points by which reading and transcript may differ: warnings go by the reading."""
 
 
-def read(directory: SessionDir) -> Reading | None:
+def read(directory: SessionDir) -> FillReading | None:
     """Return the last reading, of any context; None if there is none, or the line is damaged."""
     words = _words(directory)
     if len(words) < WORDS or (at := read_seconds(words[0])) is None:
         return None
     tokens = read_seconds(words[TOKENS]) if len(words) > TOKENS else None
     size = read_seconds(words[3])
-    return Reading(
+    return FillReading(
         at=at,
         context="" if words[1] == "-" else words[1],
         percent=read_seconds(words[2]),
@@ -68,7 +68,7 @@ def _words(directory: SessionDir) -> list[str]:
     return line.decode("utf-8", "replace").partition("\n")[0].split()
 
 
-def note(directory: SessionDir, reading: Reading) -> None:
+def note(directory: SessionDir, reading: FillReading) -> None:
     """Write the reading as the hook does, for an agent without that hook.
 
     A reading is passed over while the context is being summed up. The known usage limits stay.
@@ -96,7 +96,7 @@ def _word(number: float | None) -> str:
     return "-" if number is None or not math.isfinite(number) else f"{number:.15g}"
 
 
-def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
+def read_current(directory: SessionDir, flags: Flags) -> FillReading | None:
     """Return the last reading, if it says how full the present context is."""
     present = agent_state.read(directory).context
     return choose_reading(
@@ -158,7 +158,7 @@ def take(session: Session) -> float:
     if last and now - EVERY_S < last.at <= now:
         return last.at + EVERY_S
     percent = _ask_command(session) if profile.context_command else _ask_screen(session)
-    note(directory, Reading(at=time.time(), context=state.context, percent=percent))
+    note(directory, FillReading(at=time.time(), context=state.context, percent=percent))
     return time.time() + EVERY_S
 
 
@@ -218,7 +218,7 @@ def _rows(profile: Profile, capture: str) -> list[str]:
 # The transcript
 
 
-def compare_with_transcript(directory: SessionDir, reading: Reading | None) -> str:
+def compare_with_transcript(directory: SessionDir, reading: FillReading | None) -> str:
     """Return how the reading differs from the transcript, in words; '' if they agree.
 
     The transcript has what the API counted for each answer. It names no window: that of the reading
@@ -235,7 +235,7 @@ def compare_with_transcript(directory: SessionDir, reading: Reading | None) -> s
     )
 
 
-def _written(directory: SessionDir, reading: Reading) -> float | None:
+def _written(directory: SessionDir, reading: FillReading) -> float | None:
     """Return the percentage by the transcript of the reading's context."""
     known = window.read(directory)
     if known.conversation is None or known.id != reading.context or not reading.window:

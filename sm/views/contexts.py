@@ -13,7 +13,7 @@ from sm.context import health_log, progress, rotation_files, usage
 from sm.context.flags import read_flags
 from sm.context.levels import make_levels
 from sm.context.progress import Replacement
-from sm.context.thresholds import FULL, Flags, Levels, Reading, list_ahead
+from sm.context.thresholds import FULL, FillReading, Flags, Levels, list_ahead
 from sm.sessions import activity, agent_state, window
 from sm.sessions.activity import Proof
 from sm.sessions.session import AnySession
@@ -173,7 +173,7 @@ def describe_own_settings(session: AnySession) -> Iterator[str]:
         yield f"tells {' and '.join(found.tell) or 'nobody'}"
 
 
-def _notes(session: AnySession, state: ShownState, reading: Reading | None) -> Iterator[str]:
+def _notes(session: AnySession, state: ShownState, reading: FillReading | None) -> Iterator[str]:
     if state is ShownState.DEAD:
         yield "its agent has died"
         return

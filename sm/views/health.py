@@ -9,7 +9,7 @@ from msgspec import Struct, structs, to_builtins
 from sm.base.errors import UsageError
 from sm.context import health_log
 from sm.context.error_codes import find_code, judge
-from sm.context.health_log import Health, find_fraction
+from sm.context.health_log import RotationOutcome, find_fraction
 from sm.sessions import address, registry
 from sm.store.paths import Root
 
@@ -17,7 +17,7 @@ from sm.store.paths import Root
 class Recorded(Struct, frozen=True):
     """Record, with the name that people have for its session."""
 
-    entry: Health
+    entry: RotationOutcome
     name: str
 
 
@@ -45,7 +45,7 @@ def list_records(root: Root, target: str) -> Iterator[Recorded]:
         yield Recorded(entry, names.get(entry.session) or _name(entry))
 
 
-def _name(entry: Health) -> str:
+def _name(entry: RotationOutcome) -> str:
     """Return the name of a session that is over."""
     number = entry.session.rpartition("-")[2]
     return f"{entry.project}#{number}" if entry.project else entry.session

@@ -15,7 +15,7 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.context import progress, rotation_files
 from sm.context.act import perform
 from sm.context.clear import clear
-from sm.context.rotation import Act, Cause, Move, Rotation, Step, begin
+from sm.context.rotation import Cause, Move, RotationAct, RotationRecord, RotationStage, begin
 from sm.sessions import agent as agents
 from sm.sessions import agent_process
 from sm.sessions.session import Session
@@ -39,10 +39,12 @@ def target(root: Root, tmux: Tmux, tmp_path: Path) -> Session:
     return target
 
 
-def rotation(target: Session, **changes: object) -> Rotation:
+def rotation(target: Session, **changes: object) -> RotationRecord:
     """One whose document is kept already, about to be cleared."""
     record = begin("r1", Cause.COMMAND, time.time() - 60, "old", "/nowhere")
-    return structs.replace(record, step=Step.CLEAR, kept=True, clears=1, tried=1, **changes)
+    return structs.replace(
+        record, step=RotationStage.CLEAR, kept=True, clears=1, tried=1, **changes
+    )
 
 
 def read_story(target: Session) -> list[str]:
@@ -62,7 +64,7 @@ def test_a_clear_that_cannot_be_typed_says_what_is_in_the_way(target: Session) -
 
 
 def test_the_record_has_the_code_and_people_read_the_sentence(target: Session) -> None:
-    perform(target.provide(settings=Settings()), Move(Act.CLEAR, rotation(target)))
+    perform(target.provide(settings=Settings()), Move(RotationAct.CLEAR, rotation(target)))
     assert on_record(target)["obstacle"] == "mode"
     assert read_story(target) == [f"not cleared yet: {SENTENCE}"]
     found = progress.find_replacement(target.dir)
@@ -73,7 +75,7 @@ def test_the_record_has_the_code_and_people_read_the_sentence(target: Session) -
 def test_a_record_of_an_older_version_has_the_sentence_and_means_the_same(target: Session) -> None:
     record = rotation(target, obstacle=SENTENCE, since=1000.0, reported=True)
     rotation_files.write_record(target.dir, record)
-    perform(target.provide(settings=Settings()), Move(Act.CLEAR, record))
+    perform(target.provide(settings=Settings()), Move(RotationAct.CLEAR, record))
     assert rotation_files.read_record(target.dir) == record
     assert read_story(target) == []  # nobody is told again, and its time stands
     found = progress.find_replacement(target.dir)

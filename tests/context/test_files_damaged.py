@@ -13,7 +13,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.base.errors import SmError
 from sm.context import rotation_files, run
 from sm.context.observe import observe
-from sm.context.rotation import Cause, Key, MessageKind, begin
+from sm.context.rotation import Cause, MessageKey, MessageKind, begin
 from sm.messages import hold, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import registry, window
@@ -90,7 +90,7 @@ def test_no_message_and_no_receipt_holds_a_rotation_up(
     root: Root, tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
-    asked = Message(id=record.make_message_id(Key(MessageKind.ASK)), text="Write.")
+    asked = Message(id=record.make_message_id(MessageKey(MessageKind.ASK)), text="Write.")
     queue.put(session.dir, asked)
     assert queue.move(session.dir, asked, Place.WAITING, Place.HANDED)
     damage(session.dir.typed)
@@ -123,7 +123,7 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
     assert not hold.passes(session.dir, "m1")
     run.advance(target(session, CLAUDE).provide(settings=Settings()))
     assert not hold.passes(session.dir, "m1")
-    assert hold.passes(session.dir, record.make_message_id(Key(MessageKind.ASK)))
+    assert hold.passes(session.dir, record.make_message_id(MessageKey(MessageKind.ASK)))
 
 
 @pytest.mark.parametrize("said", [r"/a\u0000b", r"/a\ud800b"])

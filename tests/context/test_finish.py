@@ -18,7 +18,7 @@ from sm.config.load import load
 from sm.context import documents, finish
 from sm.context import health_log as health
 from sm.context.flags import read_flags, save_flags
-from sm.context.rotation import Cause, Rotation, Step, begin
+from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
 from sm.context.thresholds import Flags
 from sm.messages import queue
 from sm.messages.queue import Mode
@@ -56,13 +56,16 @@ def in_context(session: AnySession, context: str) -> None:
 
 
 def rotation(
-    cause: Cause = Cause.CYCLE, step: Step = Step.VERIFY, ident: str = "r1", **changes: object
-) -> Rotation:
+    cause: Cause = Cause.CYCLE,
+    step: RotationStage = RotationStage.VERIFY,
+    ident: str = "r1",
+    **changes: object,
+) -> RotationRecord:
     """One that began a minute ago and has come so far."""
     now = time.time()
     begun = begin(ident, cause, now - 60, "old")
     path = "/nowhere/handoff-1.md"
-    steps = ((Step.REQUEST, now - 60), (Step.RESUME, now - 20), (step, now - 10))
+    steps = ((RotationStage.REQUEST, now - 60), (RotationStage.RESUME, now - 20), (step, now - 10))
     return structs.replace(begun, step=step, since=now - 10, document=path, steps=steps, **changes)
 
 
@@ -71,7 +74,7 @@ def story(session: AnySession, event: str = "rotation") -> list[str]:
     return [describe(entry) for entry in found if name_event(entry) == event]
 
 
-def entries(session: AnySession) -> list[health.Health]:
+def entries(session: AnySession) -> list[health.RotationOutcome]:
     return list(health.read_recent(session.root, session.name))
 
 
@@ -165,7 +168,7 @@ def test_what_an_agent_or_a_person_wanted_is_not_too_often(
 def test_cycles_that_were_given_up_are_not_too_often(ann: AdHocSession, kid: AdHocSession) -> None:
     finish.finish(target(kid), rotation(ident="r0"))
     for number in (1, 2):
-        record = rotation(step=Step.REQUEST, ident=f"r{number}")
+        record = rotation(step=RotationStage.REQUEST, ident=f"r{number}")
         finish.give_up(target(kid), record, WHY)
     assert not [text for text in texts(ann) if "within an hour" in text]
     assert health.find_raise(kid.root, kid.name) == 0
@@ -201,7 +204,7 @@ def test_who_gives_up_says_why_to_the_parent_and_a_person_and_the_agent_goes_on(
 ) -> None:
     told = tmp_path / "told"
     policy = Settings(notify_command=f"cat >>{told}")
-    record = rotation(step=Step.DOCUMENT, requests=2)
+    record = rotation(step=RotationStage.DOCUMENT, requests=2)
     for _ in range(3):
         finish.give_up(target(kid).provide(settings=policy), record, WHY)
     what = f"s-000000bb could not be given a new context: {WHY}"
@@ -221,7 +224,7 @@ def test_who_gives_up_says_why_to_the_parent_and_a_person_and_the_agent_goes_on(
 def test_who_was_killed_in_between_finds_what_was_done(
     ann: AdHocSession, kid: AdHocSession, lost: str
 ) -> None:
-    record = rotation(Cause.HANDOFF, Step.QUIET)
+    record = rotation(Cause.HANDOFF, RotationStage.QUIET)
     finish.give_up(target(kid), record, WHY)
     if lost == "health.jsonl":
         kid.root.health.unlink()
@@ -253,7 +256,7 @@ def test_whoever_is_killed_at_any_step_is_finished_by_the_next(
     ann: AdHocSession, kid: AdHocSession, tmp_path: Path, point: str
 ) -> None:
     file = tmp_path / "record.json"
-    file.write_bytes(msgspec.json.encode(rotation(Cause.HANDOFF, Step.QUIET)))
+    file.write_bytes(msgspec.json.encode(rotation(Cause.HANDOFF, RotationStage.QUIET)))
     argv = [sys.executable, "-c", GIVES_UP, str(kid.root.path), kid.name, str(file)]
     once = {"SM_CRASH_AT": point, "SM_CRASH_ONCE": str(tmp_path / "once")}
     place = {"PYTHONPATH": str(REPOSITORY)}
@@ -267,36 +270,38 @@ def test_a_damaged_record_of_others_holds_no_agent_up(
     ann: AdHocSession, kid: AdHocSession, tmp_path: Path
 ) -> None:
     kid.root.health.symlink_to(tmp_path / "elsewhere")
-    finish.give_up(target(kid), rotation(step=Step.QUIET), WHY)
+    finish.give_up(target(kid), rotation(step=RotationStage.QUIET), WHY)
     assert len(texts(kid)) == len(texts(ann)) == 1
     assert "health.jsonl" in story(kid, "problem")[0]
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_an_agent_hears_why_its_own_handoff_was_not_done(kid: AdHocSession) -> None:
-    record = rotation(Cause.HANDOFF, Step.CLEAR)
+    record = rotation(Cause.HANDOFF, RotationStage.CLEAR)
     finish.give_up(target(kid), record, "its context could not be cleared")
     (text,) = texts(kid)
     assert text.startswith("[sm] The handoff to /nowhere/handoff-1.md was not done: its context c")
 
 
 def test_an_agent_that_was_never_asked_is_not_told(kid: AdHocSession) -> None:
-    finish.give_up(target(kid), rotation(step=Step.REQUEST), "it could not be asked")
+    finish.give_up(target(kid), rotation(step=RotationStage.REQUEST), "it could not be asked")
     assert texts(kid) == []
-    finish.give_up(target(kid), rotation(step=Step.REQUEST, requests=2, ident="r2"), "it could not")
+    finish.give_up(
+        target(kid), rotation(step=RotationStage.REQUEST, requests=2, ident="r2"), "it could not"
+    )
     assert len(texts(kid)) == 1
 
 
 def test_an_agent_in_another_context_is_not_told_of_the_one_before(kid: AdHocSession) -> None:
     in_context(kid, "of a person")
-    record = rotation(Cause.HANDOFF, Step.QUIET)
+    record = rotation(Cause.HANDOFF, RotationStage.QUIET)
     finish.give_up(target(kid), record, "a person has cleared its context")
     assert texts(kid) == []
 
 
 def test_an_agent_that_tells_no_context_is_told(kid: AdHocSession) -> None:
     kid.dir.state.unlink()
-    record = rotation(step=Step.QUIET, context="")
+    record = rotation(step=RotationStage.QUIET, context="")
     finish.give_up(target(kid), record, "its context could not be cleared")
     assert len(texts(kid)) == 1
     resumed = rotation(context="", ident="r2")
@@ -319,7 +324,7 @@ def test_a_context_that_was_not_replaced_may_be_cycled_again_later(
 ) -> None:
     told = Flags(context="old", warned=True, critical=True, cycled=True, reset_at=1000.0)
     save_flags(kid.dir, told)
-    record = rotation(cause, step=Step.DOCUMENT, percent=86.0)
+    record = rotation(cause, step=RotationStage.DOCUMENT, percent=86.0)
     finish.give_up(target(kid), record, WHY)
     found = read_flags(kid.dir)
     if cause is Cause.CYCLE:
@@ -331,7 +336,7 @@ def test_a_context_that_was_not_replaced_may_be_cycled_again_later(
 def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_path: Path) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
     session = put_session(Project(config, config.projects[0]), 7)
-    record = rotation(step=Step.DOCUMENT)
+    record = rotation(step=RotationStage.DOCUMENT)
     for _ in range(2):
         finish.give_up(target(session), record, WHY)
     history = fold(plans.read_receipts(session.dir))
@@ -340,9 +345,9 @@ def test_of_an_issue_the_matrix_tells_a_person_and_ends_nothing(root: Root, tmp_
     assert (entry.project, entry.session) == ("harb", "dev-harb-7")
 
 
-@pytest.mark.parametrize("step", [Step.RESUME, Step.VERIFY])
+@pytest.mark.parametrize("step", [RotationStage.RESUME, RotationStage.VERIFY])
 def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
-    root: Root, tmp_path: Path, step: Step
+    root: Root, tmp_path: Path, step: RotationStage
 ) -> None:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
     session = put_session(Project(config, config.projects[0]), 7)
@@ -351,10 +356,10 @@ def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
             1.0, f"reminder:{number}", "reminder", verb=Verb.INJECT, counts=Count.REMINDER
         )
         plans.add_receipt(session.dir, reminded)
-    finish.give_up(target(session), rotation(step=Step.QUIET, ident="r0"), WHY)
+    finish.give_up(target(session), rotation(step=RotationStage.QUIET, ident="r0"), WHY)
     assert fold(plans.read_receipts(session.dir)).reminders == 2
     for _ in range(2):
-        if step is Step.VERIFY:
+        if step is RotationStage.VERIFY:
             finish.finish(target(session), rotation())
         else:
             finish.give_up(target(session), rotation(step=step), WHY)
@@ -367,7 +372,7 @@ def test_a_cycle_that_a_compaction_cut_short_begins_again_after_the_pause_alone(
     kid: AdHocSession,
 ) -> None:
     save_flags(kid.dir, Flags(context="old", reset_at=2000.0))  # as the compaction has left them
-    record = rotation(Cause.CYCLE, step=Step.DOCUMENT, percent=86.0)
+    record = rotation(Cause.CYCLE, step=RotationStage.DOCUMENT, percent=86.0)
     finish.give_up(target(kid), record, WHY)
     found = read_flags(kid.dir)
     assert found.cycled

@@ -17,28 +17,36 @@ from msgspec import structs
 from sm.base.errors import StateError
 from sm.context import decide, health_log
 from sm.context.error_codes import CODES, find_code, judge
-from sm.context.health_log import HOUR_S, RAISED, Health, make_entry
-from sm.context.rotation import Cause, Rotation, Step, begin
+from sm.context.health_log import HOUR_S, RAISED, RotationOutcome, make_entry
+from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
 from sm.store import journal
 from sm.store.paths import Root
 from tests.helpers import HANG_S, REPOSITORY, wait_for
 
 NOW = 1_767_000_000.0
 STEPS = (
-    *((Step.REQUEST, NOW - 60.0), (Step.DOCUMENT, NOW - 59.5), (Step.QUIET, NOW - 10.0)),
-    *((Step.CLEAR, NOW - 9.0), (Step.RESUME, NOW - 8.5), (Step.VERIFY, NOW - 8.0)),
+    *(
+        (RotationStage.REQUEST, NOW - 60.0),
+        (RotationStage.DOCUMENT, NOW - 59.5),
+        (RotationStage.QUIET, NOW - 10.0),
+    ),
+    *(
+        (RotationStage.CLEAR, NOW - 9.0),
+        (RotationStage.RESUME, NOW - 8.5),
+        (RotationStage.VERIFY, NOW - 8.0),
+    ),
 )
 
 
-def rotation(ident: str = "r1", cause: Cause = Cause.CYCLE) -> Rotation:
+def rotation(ident: str = "r1", cause: Cause = Cause.CYCLE) -> RotationRecord:
     """One that began a minute ago and has come to its last step."""
     begun = begin(ident, cause, NOW - 60, "context")
     return structs.replace(
-        begun, percent=87.0, document="/x/handoff-1.md", step=Step.VERIFY, steps=STEPS
+        begun, percent=87.0, document="/x/handoff-1.md", step=RotationStage.VERIFY, steps=STEPS
     )
 
 
-def entry(ident: str = "r1", at: float = NOW, **words: str) -> Health:
+def entry(ident: str = "r1", at: float = NOW, **words: str) -> RotationOutcome:
     cause = Cause(words.pop("cause", Cause.CYCLE))
     known = {"project": "harb", "session": "dev-harb-7"}
     return make_entry(rotation(ident, cause), at, **(known | words))

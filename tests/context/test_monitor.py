@@ -24,8 +24,8 @@ from sm.config.schema import ContextMonitor, HandoffCycle
 from sm.context import finish, health_log, monitor, rotation_files, run, usage
 from sm.context.flags import read_flags, read_wake_threshold, rearm, save_flags
 from sm.context.monitor import tend_context
-from sm.context.rotation import Cause, Rotation, Step, begin
-from sm.context.thresholds import Flags, Reading
+from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
+from sm.context.thresholds import FillReading, Flags
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, hook_events, registry
@@ -252,7 +252,7 @@ def test_a_late_reading_of_a_cleared_context_raises_no_alarm(ann: Watched) -> No
 
 def test_a_reading_that_somebody_notes_of_another_context_raises_no_alarm(ann: Watched) -> None:
     ann.at(20)
-    usage.note(ann.session.dir, Reading(at=time.time(), context=OTHER, percent=85))
+    usage.note(ann.session.dir, FillReading(at=time.time(), context=OTHER, percent=85))
     ann.tend()
     assert ann.told == []
     assert not rotation_files.is_wanted(ann.session.dir)
@@ -622,7 +622,7 @@ def forestalled(by: Callable[[], object]) -> Iterator[None]:
     begin_cycle = run.begin_cycle
     with pytest.MonkeyPatch.context() as patch:
 
-        def late(*args: Any, **more: Any) -> Rotation | None:
+        def late(*args: Any, **more: Any) -> RotationRecord | None:
             patch.undo()
             by()
             return begin_cycle(*args, **more)
@@ -705,9 +705,16 @@ def test_an_agent_that_hands_off_already_is_told_nothing(ann: Watched) -> None:
 def test_a_wish_of_the_new_context_is_not_lost_where_the_agent_names_none(ann: Watched) -> None:
     asked(ann)
     now = time.time()
-    steps = ((Step.CLEAR, now - 9), (Step.RESUME, now - 8), (Step.VERIFY, now - 7))
+    steps = (
+        (RotationStage.CLEAR, now - 9),
+        (RotationStage.RESUME, now - 8),
+        (RotationStage.VERIFY, now - 7),
+    )
     under_way = structs.replace(
-        begin("r", Cause.CYCLE, now - 60, "", "/h.md"), step=Step.VERIFY, since=now - 7, steps=steps
+        begin("r", Cause.CYCLE, now - 60, "", "/h.md"),
+        step=RotationStage.VERIFY,
+        since=now - 7,
+        steps=steps,
     )
     rotation_files.write_record(ann.session.dir, under_way)
     write_json(ann.session.dir.handoff, rotation_files.Handoff("/of-the-old-context.md", now - 10))

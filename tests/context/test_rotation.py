@@ -13,7 +13,16 @@ from hypothesis.stateful import run_state_machine_as_test as walk
 from msgspec import structs
 
 from sm.context.decide import decide
-from sm.context.rotation import Act, Cause, Document, Key, MessageKind, Move, Step, begin
+from sm.context.rotation import (
+    Cause,
+    HandoffDocument,
+    MessageKey,
+    MessageKind,
+    Move,
+    RotationAct,
+    RotationStage,
+    begin,
+)
 from tests.chance import walks
 from tests.rotationworld import World
 
@@ -29,12 +38,12 @@ def test_a_handoff_waits_for_the_turns_end_then_clears_once_and_prompts_once() -
     world.rotate(Cause.HANDOFF, "/f.md")
     world.run()
     assert world.record is not None
-    assert world.record.step is Step.QUIET
+    assert world.record.step is RotationStage.QUIET
     world.now += 5
     world.agent.idle_since = world.now
     world.run()
     assert world.outcome is not None
-    assert world.outcome.act is Act.FINISH
+    assert world.outcome.act is RotationAct.FINISH
     assert (world.clears, heard(world, "resume")) == (1, [(2, "resume1")])
 
 
@@ -44,16 +53,16 @@ def test_a_cycle_asks_waits_for_the_document_clears_prompts_and_looks_whether_it
     world.run()
     assert world.agent.heard == [(1, "ask1")]
     world.now += 60
-    world.document = Document("/h.md", f"{world.now}", world.now)
+    world.document = HandoffDocument("/h.md", f"{world.now}", world.now)
     world.agent.idle_since = world.now + 1
     world.now += 1
     world.run()
     assert world.record is not None
-    assert world.record.step is Step.VERIFY
+    assert world.record.step is RotationStage.VERIFY
     world.now += 1
     world.agent.worked_at = world.now
     world.run()
-    assert acts(world).act is Act.WAIT, "that it works does not show what it works on"
+    assert acts(world).act is RotationAct.WAIT, "that it works does not show what it works on"
     world.agent.task = "the next step"
     world.run()
     assert named(world) == "the next step"
@@ -65,12 +74,12 @@ def test_one_that_leaves_writes_its_document_and_then_nothing_reaches_its_contex
     world.run()
     assert world.agent.heard == [(1, "ask1")]
     world.now += 60
-    world.document = Document("/h.md", f"{world.now}", world.now)
+    world.document = HandoffDocument("/h.md", f"{world.now}", world.now)
     world.agent.idle_since = world.now + 1
     world.now += 1
     world.run()
     assert world.record is not None
-    assert (world.record.step, world.record.document) == (Step.CLEAR, "/h.md")
+    assert (world.record.step, world.record.document) == (RotationStage.CLEAR, "/h.md")
     assert world.record.holds, "no message begins another turn"
     world.now += 10_000
     world.run()
@@ -113,7 +122,7 @@ def test_with_three_requests_the_third_is_told_confirmed_and_taken_back_like_the
     for asked in (1, 2, 3):
         assert heard(world, "ask")[-1] == (1, f"ask{asked}")
         assert world.record is not None
-        assert Key(MessageKind.ASK, asked) in world.record.list_keys()
+        assert MessageKey(MessageKind.ASK, asked) in world.record.list_keys()
         world.now += 2
         world.agent.idle_since = world.now
         world.run()
@@ -136,10 +145,10 @@ def test_a_third_request_that_waits_is_taken_back_when_the_document_is_there(
         world.obstacle = "a dialog" if asked == 2 else ""
         world.now += 100
     world.run()
-    assert world.messages[Key(MessageKind.ASK, 3)] == "waiting"
+    assert world.messages[MessageKey(MessageKind.ASK, 3)] == "waiting"
     world.rotate(Cause.HANDOFF, "/f.md")
     world.run()
-    assert Key(MessageKind.ASK, 3) not in world.messages
+    assert MessageKey(MessageKind.ASK, 3) not in world.messages
 
 
 def test_the_ids_of_its_messages_are_those_that_were_always_made() -> None:
@@ -149,7 +158,7 @@ def test_the_ids_of_its_messages_are_those_that_were_always_made() -> None:
     for key in record.list_keys():
         digest = hashlib.sha256(f"r1:{key}".encode()).hexdigest()
         assert record.make_message_id(key) == digest[:16]
-    assert record.make_message_id(Key(MessageKind.ASK)) == "2834005e3703d833"
+    assert record.make_message_id(MessageKey(MessageKind.ASK)) == "2834005e3703d833"
 
 
 def test_a_document_that_comes_between_the_two_requests_is_taken() -> None:
@@ -160,13 +169,13 @@ def test_a_document_that_comes_between_the_two_requests_is_taken() -> None:
     world.agent.idle_since = world.now
     world.run()
     world.now += 60
-    world.document = Document("/h.md", f"{world.now}", world.now)
+    world.document = HandoffDocument("/h.md", f"{world.now}", world.now)
     world.run()
     assert heard(world, "ask") == [(1, "ask1")]
     assert world.clears == 1
 
 
-def rotated(world: World, at: Step, **changes: object) -> World:
+def rotated(world: World, at: RotationStage, **changes: object) -> World:
     """Put the world into a step of a cycle whose document is written."""
     record = begin("r", Cause.CYCLE, world.now, str(world.agent.context), "/h.md")
     world.old = world.agent.context
@@ -177,13 +186,13 @@ def rotated(world: World, at: Step, **changes: object) -> World:
 def given_up(world: World) -> str:
     """Why, '' where it was not."""
     move = world.outcome
-    return move.reason if move and move.act is Act.GIVE_UP else ""
+    return move.reason if move and move.act is RotationAct.GIVE_UP else ""
 
 
 def named(world: World) -> str | None:
     """The task with which it has finished, None where it has not."""
     move = world.outcome
-    return move.record.task if move and move.act is Act.FINISH else None
+    return move.record.task if move and move.act is RotationAct.FINISH else None
 
 
 def acts(world: World) -> Move:
@@ -192,7 +201,7 @@ def acts(world: World) -> Move:
 
 
 def test_an_agent_that_does_not_go_on_is_asked_after_a_minute_and_given_up_after_ten() -> None:
-    world = rotated(World(), Step.RESUME)
+    world = rotated(World(), RotationStage.RESUME)
     world.agent.context = 2
     world.agent.idle_since = world.now
     world.run()
@@ -212,7 +221,7 @@ def test_an_agent_that_does_not_go_on_is_asked_after_a_minute_and_given_up_after
 
 def resumed(**changes: Any) -> World:
     """A cycle whose new context has got its prompt, and is at work."""
-    world = rotated(World(**changes), Step.RESUME)
+    world = rotated(World(**changes), RotationStage.RESUME)
     world.agent.context = 2
     world.agent.idle_since = world.now
     world.run()
@@ -248,10 +257,10 @@ def test_messages_wait_for_two_minutes_at_most_where_nothing_can_be_read() -> No
     world.now += world.limits.verify_s
     assert world.record is not None
     asked = decide(world.record, world.seen(), world.limits)
-    assert (asked.act, asked.record.asked, asked.record.holds) == (Act.TELL, True, True)
+    assert (asked.act, asked.record.asked, asked.record.holds) == (RotationAct.TELL, True, True)
     world.now += world.limits.verify_s
     unheard = decide(asked.record, world.seen(), world.limits)
-    assert (unheard.act, unheard.record.holds) == (Act.TELL, False)
+    assert (unheard.act, unheard.record.holds) == (RotationAct.TELL, False)
 
 
 def test_an_ended_turn_without_a_task_is_asked_for_it_once_all_of_it_is_written_down() -> None:
@@ -313,7 +322,7 @@ def test_a_context_that_begins_to_work_before_the_second_clear_is_left_alone() -
     world.obstacle = "copy mode"
     end_turn(world)
     assert world.record is not None
-    assert (world.record.step, world.record.again) == (Step.CLEAR, True)
+    assert (world.record.step, world.record.again) == (RotationStage.CLEAR, True)
     world.obstacle, world.agent.others = "", True
     world.run()
     assert given_up(world) == "it has not named the task that it goes on with"
@@ -339,7 +348,7 @@ def test_an_agent_that_hands_off_in_its_new_context_goes_on() -> None:
     world = resumed(proves=True)
     assert world.record is not None
     seen = structs.replace(world.seen(), hands_off=True)
-    assert decide(world.record, seen, world.limits).act is Act.FINISH
+    assert decide(world.record, seen, world.limits).act is RotationAct.FINISH
 
 
 def test_an_agent_at_work_has_five_minutes_for_its_document() -> None:
@@ -355,7 +364,7 @@ def test_an_agent_at_work_has_five_minutes_for_its_document() -> None:
     world.now += 301
     world.run()
     assert world.outcome is not None
-    assert world.outcome.act is Act.GIVE_UP
+    assert world.outcome.act is RotationAct.GIVE_UP
 
 
 def test_an_agent_has_the_whole_time_for_its_document_again_when_a_pause_is_over() -> None:
@@ -375,7 +384,7 @@ def test_an_agent_has_the_whole_time_for_its_document_again_when_a_pause_is_over
 
 
 def test_a_new_context_has_the_whole_time_to_name_its_task_again_when_a_pause_is_over() -> None:
-    world = rotated(World(proves=True), Step.VERIFY)
+    world = rotated(World(proves=True), RotationStage.VERIFY)
     world.now += 3600
     world.resumed_at = world.now
     world.run()
@@ -387,13 +396,13 @@ def test_a_new_context_has_the_whole_time_to_name_its_task_again_when_a_pause_is
 
 def test_only_a_context_that_may_be_cleared_and_has_no_task_yet_must_go_on_while_paused() -> None:
     record = begin("r", Cause.CYCLE, 0.0, "1")
-    late = structs.replace(record, step=Step.CLEAR, clears=1)
+    late = structs.replace(record, step=RotationStage.CLEAR, clears=1)
     expected = {
-        Step.REQUEST: record,
-        Step.DOCUMENT: structs.replace(record, step=Step.DOCUMENT),
-        Step.QUIET: structs.replace(record, step=Step.QUIET, clears=2),
-        Step.VERIFY: structs.replace(record, step=Step.VERIFY),
-        "not tried": structs.replace(record, step=Step.CLEAR),
+        RotationStage.REQUEST: record,
+        RotationStage.DOCUMENT: structs.replace(record, step=RotationStage.DOCUMENT),
+        RotationStage.QUIET: structs.replace(record, step=RotationStage.QUIET, clears=2),
+        RotationStage.VERIFY: structs.replace(record, step=RotationStage.VERIFY),
+        "not tried": structs.replace(record, step=RotationStage.CLEAR),
         "in the way": structs.replace(late, tried=1, obstacle="draft"),
     }
     assert not [name for name, one in expected.items() if one.must_go_on]
@@ -401,18 +410,18 @@ def test_only_a_context_that_may_be_cleared_and_has_no_task_yet_must_go_on_while
         "tried": structs.replace(late, tried=1),
         "tried again": structs.replace(late, tried=2, obstacle="draft"),
         "started anew": structs.replace(late, relaunched=True),
-        Step.RESUME: structs.replace(record, step=Step.RESUME),
+        RotationStage.RESUME: structs.replace(record, step=RotationStage.RESUME),
     }
     assert [name for name, one in going.items() if one.must_go_on] == list(going)
 
 
 def test_a_prompt_that_is_lost_is_told_once_more() -> None:
-    world = rotated(World(deaf=True), Step.RESUME)
+    world = rotated(World(deaf=True), RotationStage.RESUME)
     world.agent.context = 2
     world.agent.idle_since = world.now
     world.run()
     assert world.outcome is not None
-    assert world.outcome.act is Act.GIVE_UP
+    assert world.outcome.act is RotationAct.GIVE_UP
     assert world.told == ["resume1", "resume2"]
 
 
@@ -420,34 +429,34 @@ def test_a_document_from_the_future_comes_to_rest_until_it_is_written_again() ->
     world = World()
     world.rotate(Cause.CYCLE)
     world.run()
-    world.document = Document("/h.md", "one", world.now + 3600)
+    world.document = HandoffDocument("/h.md", "one", world.now + 3600)
     world.run()
     for stamp in ("one", "two"):
         world.now += world.limits.settled_s - 1
-        world.document = Document("/h.md", stamp, world.now + 3600)
+        world.document = HandoffDocument("/h.md", stamp, world.now + 3600)
         world.run()
         assert world.record is not None
-        assert world.record.step is Step.DOCUMENT
+        assert world.record.step is RotationStage.DOCUMENT
     world.now += world.limits.settled_s
     world.run()
     assert world.record
-    assert world.record.step is Step.QUIET
+    assert world.record.step is RotationStage.QUIET
 
 
 def test_a_turn_that_goes_on_behind_its_document_is_interrupted_after_a_minute() -> None:
-    world = rotated(World(), Step.QUIET)
+    world = rotated(World(), RotationStage.QUIET)
     world.now += 59
-    assert acts(world).act is Act.WAIT
+    assert acts(world).act is RotationAct.WAIT
     world.now += 2
     world.run()
     assert world.clears == 1
 
 
 def test_an_interruption_that_cannot_be_is_tried_again_and_told_of() -> None:
-    world = rotated(World(obstacle="copy mode"), Step.QUIET)
+    world = rotated(World(obstacle="copy mode"), RotationStage.QUIET)
     world.now += 61
     world.run()
-    assert acts(world).act is Act.INTERRUPT
+    assert acts(world).act is RotationAct.INTERRUPT
     world.now += 600
     world.run()
     assert world.reports == ["its turn goes on, and cannot be interrupted"]
@@ -457,7 +466,7 @@ def test_an_interruption_that_cannot_be_is_tried_again_and_told_of() -> None:
 
 
 def test_tasks_in_the_background_are_waited_for_ten_minutes_and_no_longer() -> None:
-    world = rotated(World(), Step.QUIET)
+    world = rotated(World(), RotationStage.QUIET)
     world.agent.background_since = world.now
     world.now += 599
     world.run()
@@ -470,7 +479,7 @@ def test_tasks_in_the_background_are_waited_for_ten_minutes_and_no_longer() -> N
 @pytest.mark.parametrize("on_record", ["draft", "a person has half a line typed there"])
 def test_what_is_in_the_way_of_a_clear_is_told_in_a_sentence(on_record: str) -> None:
     """On record is its code, and in the record of an older version the sentence itself."""
-    world = rotated(World(), Step.CLEAR)
+    world = rotated(World(), RotationStage.CLEAR)
     world.obstacle = on_record
     world.run()
     world.now += 601
@@ -492,7 +501,7 @@ def test_an_api_without_answers_uses_no_request_up_and_lets_messages_through() -
         world.now += 1000
         world.run()
     assert world.record is not None
-    assert (world.record.step, world.record.holds) == (Step.REQUEST, False)
+    assert (world.record.step, world.record.holds) == (RotationStage.REQUEST, False)
     world.parked = False
     world.run()
     assert heard(world, "ask") == [(1, "ask1")]
@@ -512,7 +521,7 @@ def test_what_was_asked_is_not_asked_any_more_once_it_is_over() -> None:
 
 
 def test_a_clear_that_a_client_swallows_silently_is_typed_anew() -> None:
-    world = rotated(World(codex=True, swallows_clear=True), Step.QUIET)
+    world = rotated(World(codex=True, swallows_clear=True), RotationStage.QUIET)
     world.agent.idle_since = world.now
     world.run()
     world.swallows_clear = False
@@ -524,14 +533,14 @@ def test_a_clear_that_a_client_swallows_silently_is_typed_anew() -> None:
 
 
 def test_nobody_who_could_start_the_agent_anew_counts_as_no_failure() -> None:
-    world = rotated(World(), Step.CLEAR, tried=2, clears=2, relaunched=True)
+    world = rotated(World(), RotationStage.CLEAR, tried=2, clears=2, relaunched=True)
     world.agent.idle_since = world.now
     world.now += 1000
-    assert acts(world).act is Act.RELAUNCH
+    assert acts(world).act is RotationAct.RELAUNCH
 
 
 def test_an_agent_that_cannot_be_started_anew_is_given_up_in_the_end() -> None:
-    world = rotated(World(swallows_clear=True, fails_to_start=True), Step.QUIET)
+    world = rotated(World(swallows_clear=True, fails_to_start=True), RotationStage.QUIET)
     for _ in range(40):
         if world.record is None:
             break
@@ -543,16 +552,16 @@ def test_an_agent_that_cannot_be_started_anew_is_given_up_in_the_end() -> None:
 
 
 def test_the_last_wish_counts_as_long_as_the_context_is_there() -> None:
-    world = rotated(World(obstacle="copy mode"), Step.QUIET)
+    world = rotated(World(obstacle="copy mode"), RotationStage.QUIET)
     world.agent.idle_since = world.now
     world.run()
     world.rotate(Cause.HANDOFF, "/later.md")
     assert world.record is not None
-    assert (world.record.step, world.record.document) == (Step.CLEAR, "/later.md")
+    assert (world.record.step, world.record.document) == (RotationStage.CLEAR, "/later.md")
 
 
 def test_a_context_that_a_person_clears_is_not_asked_to_confirm() -> None:
-    world = rotated(World(), Step.RESUME)
+    world = rotated(World(), RotationStage.RESUME)
     world.agent.context = 2
     world.agent.idle_since = world.now
     world.run()
@@ -565,7 +574,7 @@ def test_a_context_that_a_person_clears_is_not_asked_to_confirm() -> None:
 
 
 def test_an_agent_that_dies_before_it_goes_on_is_told_again_in_the_next_context() -> None:
-    world = rotated(World(), Step.RESUME)
+    world = rotated(World(), RotationStage.RESUME)
     world.agent.context = 2
     world.agent.idle_since = world.now
     world.run()
@@ -581,7 +590,7 @@ def test_a_context_without_a_name_takes_that_of_the_one_that_was_there_already()
     world.record = structs.replace(world.record, context="")
     world.run()
     assert world.record is not None
-    assert (world.record.step, world.record.context) == (Step.QUIET, "1")
+    assert (world.record.step, world.record.context) == (RotationStage.QUIET, "1")
 
 
 def started_anew(world: World) -> World:
@@ -601,7 +610,7 @@ def test_a_context_without_a_name_is_named_by_the_first_prompt_of_its_launch() -
     world.run()
     assert world.agent.heard == [(2, "ask1")]
     assert world.record is not None
-    assert (world.record.step, world.record.context) == (Step.DOCUMENT, "2")
+    assert (world.record.step, world.record.context) == (RotationStage.DOCUMENT, "2")
 
 
 def test_an_agent_that_dies_before_its_context_has_a_name_is_asked_nothing_in_the_next() -> None:
@@ -619,7 +628,7 @@ def test_what_was_handed_off_in_a_context_without_a_name_is_told_once_in_the_nex
     started_anew(world)
     assert world.agent.heard == [(3, "resume1")]
     assert world.outcome is not None
-    assert (world.outcome.act, world.clears) == (Act.FINISH, 0)
+    assert (world.outcome.act, world.clears) == (RotationAct.FINISH, 0)
 
 
 def test_a_new_start_that_does_not_tell_of_its_context_gets_its_prompt_after_a_minute() -> None:
@@ -646,8 +655,12 @@ def test_a_new_start_that_has_resumed_its_context_is_not_told_again() -> None:
     assert [key for _, key in world.agent.heard] == ["resume1", "confirm1"]
 
 
-@pytest.mark.parametrize("step", [Step.DOCUMENT, Step.QUIET, Step.CLEAR, Step.VERIFY])
-def test_a_clock_that_is_set_back_lets_nobody_wait_until_it_has_caught_up(step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [RotationStage.DOCUMENT, RotationStage.QUIET, RotationStage.CLEAR, RotationStage.VERIFY]
+)
+def test_a_clock_that_is_set_back_lets_nobody_wait_until_it_has_caught_up(
+    step: RotationStage,
+) -> None:
     world = rotated(World(), step)
     world.now -= 500
     assert world.record is not None
@@ -681,9 +694,9 @@ class Walk(RuleBasedStateMachine):
         asked = [n for n, key in world.agent.heard if key.startswith(("ask", "sections"))]
         assert set(asked) <= {world.old}, f"asked in another context: {world.agent.heard}"
         assert world.codex or fresh == [context for context, _ in resumed], "in the old context"
-        if world.outcome and world.outcome.act is Act.FINISH:
+        if world.outcome and world.outcome.act is RotationAct.FINISH:
             assert fresh
-        if world.outcome and world.outcome.act is Act.GIVE_UP:
+        if world.outcome and world.outcome.act is RotationAct.GIVE_UP:
             assert world.outcome.reason
 
     @rule(cause=st.sampled_from([Cause.CYCLE, Cause.COMMAND]))
@@ -700,7 +713,7 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.world.agent.idle_since is None)
     @rule(missing=st.sampled_from([(), SECTIONS]))
     def the_agent_writes(self, missing: tuple[str, ...]) -> None:
-        self.world.document = Document("/h.md", f"{self.world.now}", self.world.now, missing)
+        self.world.document = HandoffDocument("/h.md", f"{self.world.now}", self.world.now, missing)
         self.went("a document")
 
     @precondition(lambda self: self.world.agent.alive)

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from sm.config.schema import HandoffCycle
-from sm.context.rotation import Cause, Key, MessageKind, Rotation, Step, begin
+from sm.context.rotation import Cause, MessageKey, MessageKind, RotationRecord, RotationStage, begin
 from sm.context.rotation_texts import (
     Form,
     ask_again_for_task,
@@ -24,7 +24,11 @@ AT = 1_767_322_985.0
 """2026-01-02 03:03:05 UTC."""
 SECTIONS, HEADER = HandoffCycle().sections, HandoffCycle().header
 FOLDER = "/home/ada/shop-worktrees/shop-7/.sm/handoffs"
-KEYS = {str(key): key for kind in MessageKind for key in (Key(kind), Key(kind, 2), Key(kind, 3))}
+KEYS = {
+    str(key): key
+    for kind in MessageKind
+    for key in (MessageKey(kind), MessageKey(kind, 2), MessageKey(kind, 3))
+}
 TAKEN_UNMARKED = 3, 800
 """Lines and characters of a text that an agent CLI takes as if it had been typed."""
 
@@ -35,12 +39,12 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
-def record(cause: Cause = Cause.CYCLE, **changes: object) -> Rotation:
+def record(cause: Cause = Cause.CYCLE, **changes: object) -> RotationRecord:
     begun = structs.replace(begin("r1", cause, AT, "context"), percent=86.6)
     return structs.replace(begun, **changes)
 
 
-def said(key: str, made: Rotation | None = None, **words: Any) -> str:
+def said(key: str, made: RotationRecord | None = None, **words: Any) -> str:
     known: dict[str, Any] = {
         "folder": FOLDER,
         "form": Form(SECTIONS, HEADER),
@@ -119,7 +123,7 @@ def test_missing_lines_are_asked_for_alone_or_with_sections() -> None:
 
 @pytest.mark.parametrize("key", ["resume1", "resume2"])
 def test_the_first_prompt_of_the_new_context_is_exactly_that(key: str) -> None:
-    own = record(Cause.HANDOFF, step=Step.RESUME)
+    own = record(Cause.HANDOFF, step=RotationStage.RESUME)
     assert said(key, own) == "Read /x/handoff.md and continue from where you left off."
     for cause in (Cause.CYCLE, Cause.COMMAND):
         assert said(key, record(cause)) == "Read handoff from /x/handoff.md and resume work"

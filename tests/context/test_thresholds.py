@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sm.context.thresholds import (
     AGAIN_S,
     NOTHING,
-    Decision,
-    Due,
-    Facts,
+    DueAction,
+    FillFacts,
+    FillReading,
     Flags,
     Levels,
     Notice,
-    Reading,
+    ThresholdDecision,
     decide,
     find_due,
     find_upcoming,
@@ -31,10 +31,14 @@ from sm.context.thresholds import (
 NOW = 1_767_000_000.0
 FRESH = Flags()
 LEVELS = Levels(warning=50, critical=65, cycle=85)
-WARNING, CRITICAL, CYCLE = Due(Notice.WARNING), Due(Notice.CRITICAL), Due(cycle=True)
+WARNING, CRITICAL, CYCLE = (
+    DueAction(Notice.WARNING),
+    DueAction(Notice.CRITICAL),
+    DueAction(cycle=True),
+)
 
 
-def walk(*percentages: float, flags: Flags = FRESH, levels: Levels = LEVELS) -> list[Due]:
+def walk(*percentages: float, flags: Flags = FRESH, levels: Levels = LEVELS) -> list[DueAction]:
     """What is done at each of these readings."""
     done = []
     for percent in percentages:
@@ -58,7 +62,7 @@ def walk(*percentages: float, flags: Flags = FRESH, levels: Levels = LEVELS) -> 
         ((90, 70, 55), [CYCLE, CRITICAL, NOTHING]),
     ],
 )
-def test_each_is_due_once(percentages: tuple[float, ...], done: list[Due]) -> None:
+def test_each_is_due_once(percentages: tuple[float, ...], done: list[DueAction]) -> None:
     assert walk(*percentages) == done
 
 
@@ -121,7 +125,7 @@ def failed(percent: float) -> Flags:
     ],
 )
 def test_a_cycle_that_came_to_nothing_is_due_later_or_at_three_points_more(
-    percent: float, later_s: float, found: Due
+    percent: float, later_s: float, found: DueAction
 ) -> None:
     assert find_due(percent, LEVELS, failed(86), NOW + later_s) == found
 
@@ -175,9 +179,11 @@ def test_what_is_not_known_is_not_said_and_more_than_all_is_all() -> None:
 # One pass
 
 
-def decided(percent: float | None = 10, *, read_at: float = NOW - 1, **known: Any) -> Decision:
+def decided(
+    percent: float | None = 10, *, read_at: float = NOW - 1, **known: Any
+) -> ThresholdDecision:
     """What a pass does about context c1, whose flags are those of now unless `known` says else."""
-    reading = Reading(at=read_at, context="c1", percent=percent, tokens=1000)
+    reading = FillReading(at=read_at, context="c1", percent=percent, tokens=1000)
     facts: dict[str, Any] = {
         "flags": Flags(context="c1", reset_at=NOW - 600),
         "levels": LEVELS,
@@ -185,7 +191,7 @@ def decided(percent: float | None = 10, *, read_at: float = NOW - 1, **known: An
         "began_at": NOW - 600,
         "reading": reading,
     }
-    return decide(Facts(now=NOW, looked_at=NOW - 2, **(facts | known)))
+    return decide(FillFacts(now=NOW, looked_at=NOW - 2, **(facts | known)))
 
 
 def test_a_pass_finds_what_is_due_and_when_to_be_woken() -> None:
@@ -230,8 +236,8 @@ def test_another_context_begins_a_new_filling() -> None:
 
 
 def test_a_launch_begins_a_new_filling_of_an_agent_without_hooks() -> None:
-    def launched(at: float, read_at: float, flags: Flags) -> tuple[bool, Due]:
-        reading = Reading(at=read_at, percent=52)
+    def launched(at: float, read_at: float, flags: Flags) -> tuple[bool, DueAction]:
+        reading = FillReading(at=read_at, percent=52)
         found = decided(flags=flags, context="", reading=reading, has_hooks=False, launched_at=at)
         return found.is_new, found.due
 
@@ -268,6 +274,6 @@ def test_compactions_after_a_cycle_in_vain_begin_no_other_until_the_pause_is_ove
         assert found.again_at == NOW - 5 + AGAIN_S
         flags = found.flags
     assert find_due(99, LEVELS, flags, NOW - 5 + AGAIN_S).cycle
-    reading = Reading(at=NOW, context="c2", percent=99)
+    reading = FillReading(at=NOW, context="c2", percent=99)
     other = decided(flags=flags, context="c2", began_at=NOW - 1, reading=reading)
     assert other.due.cycle, "a context that was cleared is another one"

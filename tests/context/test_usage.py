@@ -17,7 +17,7 @@ from sm.context.flags import (
     save_flags,
     set_wake_threshold,
 )
-from sm.context.thresholds import Flags, Notice, Reading
+from sm.context.thresholds import FillReading, Flags, Notice
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent_state
@@ -37,7 +37,7 @@ def hooks(root: Root) -> Hooks:
 
 def test_a_line_of_the_hook_is_read_with_and_without_tokens(hooks: Hooks) -> None:
     hooks.dir.usage.write_text("1500.5 c1 42.5 200000 - - - - 85000\n")
-    assert usage.read(hooks.dir) == Reading(
+    assert usage.read(hooks.dir) == FillReading(
         at=1500.5, context="c1", percent=42.5, window=200000, tokens=85000
     )
     hooks.dir.usage.write_text("1500.5 c1 42.5 200000 - - - -\n")
@@ -45,7 +45,7 @@ def test_a_line_of_the_hook_is_read_with_and_without_tokens(hooks: Hooks) -> Non
     assert found is not None
     assert (found.tokens, found.used) == (None, 85000)
     hooks.dir.usage.write_text("1500.5 - - - - - - - -\n")
-    assert usage.read(hooks.dir) == Reading(at=1500.5)
+    assert usage.read(hooks.dir) == FillReading(at=1500.5)
 
 
 @pytest.mark.parametrize("line", ["", "\n", "x", "a b c d e f g h", "1 c 50", "\x00\xff" * 9])
@@ -65,7 +65,7 @@ def test_a_noted_reading_is_read_back_and_leaves_the_limits(hooks: Hooks) -> Non
     limits = {"five_hour": {"used_percentage": 42, "resets_at": 1795278408}}
     hooks.call("statusline_50", rate_limits=limits)
     before = parse_usage(hooks.dir.usage.read_text())
-    noted = Reading(at=time.time(), context=CONTEXT, percent=61.5, window=200000, tokens=123000)
+    noted = FillReading(at=time.time(), context=CONTEXT, percent=61.5, window=200000, tokens=123000)
     usage.note(hooks.dir, noted)
     found = usage.read(hooks.dir)
     assert found is not None
@@ -78,7 +78,7 @@ def test_a_noted_reading_is_read_back_and_leaves_the_limits(hooks: Hooks) -> Non
 
 def test_no_reading_is_noted_while_the_context_is_summed_up(hooks: Hooks) -> None:
     hooks.dir.compacting.write_text(f"{time.time():.6f}\n")
-    usage.note(hooks.dir, Reading(at=time.time(), context=CONTEXT, percent=90))
+    usage.note(hooks.dir, FillReading(at=time.time(), context=CONTEXT, percent=90))
     assert usage.read(hooks.dir) is None
 
 

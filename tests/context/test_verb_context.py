@@ -24,8 +24,8 @@ from sm.context import health_log, rotation_files, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags
 from sm.context.levels import make_levels
-from sm.context.rotation import Cause, Step, begin
-from sm.context.thresholds import Flags, Levels, Reading
+from sm.context.rotation import Cause, RotationStage, begin
+from sm.context.thresholds import FillReading, Flags, Levels
 from sm.personal.watching import keep_watched
 from sm.plugins.doctor import machine
 from sm.sessions import agent, agent_state, registry
@@ -63,7 +63,7 @@ def put(root: Root, name: str = "s-ann", provider: str = "claude") -> AdHocSessi
 
 def full(session: AdHocSession, percent: float | None, **flags: Any) -> None:
     """Its agent says so, and was told of it."""
-    reading = Reading(at=time.time() - 3, context=CONTEXT, percent=percent, window=200000)
+    reading = FillReading(at=time.time() - 3, context=CONTEXT, percent=percent, window=200000)
     usage.note(session.dir, reading)
     save_flags(session.dir, Flags(context=CONTEXT, **flags))
 
@@ -237,10 +237,10 @@ def test_one_damaged_file_ends_no_list(root: Root, capsys: pytest.CaptureFixture
 def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None:
     session = put(root)
     record = begin("r1", Cause.COMMAND, time.time() - 2, CONTEXT)
-    rotation_files.write_record(session.dir, structs.replace(record, step=Step.DOCUMENT))
+    rotation_files.write_record(session.dir, structs.replace(record, step=RotationStage.DOCUMENT))
     assert read_gauge(session).doing == "by hand, waits for the document"
     assert read_gauge(session).since_s >= 2
-    blocked = structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
+    blocked = structs.replace(record, step=RotationStage.CLEAR, obstacle="a dialog is open")
     rotation_files.write_record(session.dir, blocked)
     found = read_gauge(session)
     assert found.doing == "by hand, clears the context"
@@ -341,7 +341,7 @@ def test_without_a_monitor_it_is_told_when_dev_poll_has_passed_by(company: Compa
     session = company.session("ann")
     kill_monitor(session)
     context = agent_state.read(session.dir).context
-    usage.note(session.dir, Reading(at=time.time(), context=context, percent=52))
+    usage.note(session.dir, FillReading(at=time.time(), context=context, percent=52))
     assert list(keep_watched(company.root)) == ["restart the monitor of ann"]
     assert company.hears("ann", "[sm context] Context at 52%")
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.context import health_log
-from sm.context.rotation import Cause, Step, begin
+from sm.context.rotation import Cause, RotationStage, begin
 from sm.sessions.project import Project
 from sm.sessions.registry import forget
 from sm.sessions.session import AdHocSession
@@ -48,7 +48,11 @@ def note(
 ) -> None:
     """The record of a rotation that took 72 seconds."""
     begun = begin(ident, Cause.CYCLE, at - 72, "old")
-    steps = ((Step.REQUEST, at - 72), (Step.DOCUMENT, at - 71.6), (Step.CLEAR, at - 5))
+    steps = (
+        (RotationStage.REQUEST, at - 72),
+        (RotationStage.DOCUMENT, at - 71.6),
+        (RotationStage.CLEAR, at - 5),
+    )
     record = structs.replace(begun, percent=percent, document="/x/handoff-1.md", steps=steps)
     project = "harb" if session.startswith("dev-") else ""
     entry = health_log.make_entry(record, at, project=project, session=session, error=error)

@@ -9,7 +9,7 @@ import pytest
 
 from sm.base.refusal import Refusal
 from sm.context import monitor, withheld
-from sm.context.thresholds import Decision, Due, Flags
+from sm.context.thresholds import DueAction, Flags, ThresholdDecision
 from sm.sessions import registry
 from sm.sessions.presence_rule import NOBODY, SOON_S, Deed, Hands
 from sm.sessions.record import AdHocRecord
@@ -49,7 +49,7 @@ def test_a_cycle_that_is_due_waits_for_a_person(
 ) -> None:
     hands = [Hands(typed_at=time.time(), attached=True), NOBODY]
     monkeypatch.setattr(monitor, "observe_hands", lambda _: hands.pop(0))
-    found = Decision(due=Due(cycle=True), flags=Flags())
+    found = ThresholdDecision(due=DueAction(cycle=True), flags=Flags())
     later = monitor._let_people_go_first(session, found)
     assert not later.due
     assert later.again_at <= time.time() + SOON_S

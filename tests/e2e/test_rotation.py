@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.context.health_log import Health, read_recent
+from sm.context.health_log import RotationOutcome, read_recent
 from sm.messages.follow_up import tell_of_turns
 from sm.sessions import agent, agent_state
 from sm.store import journal
@@ -62,7 +62,7 @@ def wait_over(company: Company, name: str, timeout_s: float = 30.0) -> None:
     wait_for(lambda: not any(file.exists() for file in files), "the end of it", timeout_s)
 
 
-def health(company: Company, name: str) -> list[Health]:
+def health(company: Company, name: str) -> list[RotationOutcome]:
     """The records of its rotations, oldest first."""
     return list(read_recent(company.root, company.session(name).name))[::-1]
 
@@ -417,7 +417,7 @@ def test_lines_of_the_header_that_are_required_and_missing_are_asked_for_once(
 # Whether the new context goes on
 
 
-def resumed_with(company: Company, *orders: str, provider: str = "peer") -> Health:
+def resumed_with(company: Company, *orders: str, provider: str = "peer") -> RotationOutcome:
     """Replace ann's context by a cycle; what has come of it."""
     company.new("ann", provider=provider)
     company.sm("send", "ann", "\n".join(orders))

@@ -18,7 +18,7 @@ from sm.base.act import run
 from sm.base.need import NeedKind
 from sm.base.phase import Phase, explain_protocol
 from sm.context import rotation_texts
-from sm.context.rotation import Cause, Key, MessageKind, begin
+from sm.context.rotation import Cause, MessageKey, MessageKind, begin
 from sm.issues.rules import supervision
 from sm.issues.rules.allowance import Allowance, Stage, TurnAtLimit
 from sm.issues.rules.found import Left
@@ -203,7 +203,7 @@ def _list_of_contexts() -> Iterator[str]:
         record = structs.replace(begin("r-1", cause, NOW, "old"), percent=86.4)
         said = rotation_texts.write_message(
             record,
-            Key(kind),
+            MessageKey(kind),
             folder="/w/.sm/handoffs",
             form=form,
             missing=form,

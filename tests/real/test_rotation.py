@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from sm.context import act, clear, progress, rotation_files, run
-from sm.context.health_log import Health, read_recent
-from sm.context.rotation import Cause, Limits
+from sm.context.health_log import RotationOutcome, read_recent
+from sm.context.rotation import Cause, StepTimeouts
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode
 from sm.sessions import agent_state
@@ -102,7 +102,7 @@ def clears(managed: Managed) -> int:
     return sum(line.split()[1::2] == ["SessionStart", "clear"] for line in lines)
 
 
-def health(managed: Managed) -> list[Health]:
+def health(managed: Managed) -> list[RotationOutcome]:
     return list(read_recent(managed.root, managed.session.name))[::-1]
 
 
@@ -391,8 +391,8 @@ def test_a_long_turn_is_ended_once_its_document_is_there(
     managed: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a real agent is given is half a minute for the one, and a whole one for the other.
-    quick = functools.partial(Limits, settled_s=0.3, grace_s=0.3)
-    monkeypatch.setattr(run, "Limits", quick)
+    quick = functools.partial(StepTimeouts, settled_s=0.3, grace_s=0.3)
+    monkeypatch.setattr(run, "StepTimeouts", quick)
     writer = api.model = Writer(managed.folder / "notes.md")
     over = threading.Event()
     writer.turns.append(Reply("An answer without an end.", hold=over))

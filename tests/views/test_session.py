@@ -27,7 +27,7 @@ from sm.cli.status import _plain, draw_status
 from sm.cli.table import explain, list_plain_lines, make_table
 from sm.config.load import load
 from sm.context import rotation_files
-from sm.context.rotation import Cause, Step, begin
+from sm.context.rotation import Cause, RotationStage, begin
 from sm.issues.look import phase_file
 from sm.messages import queue
 from sm.messages.hold import hold_back
@@ -401,9 +401,9 @@ def test_a_context_that_is_being_replaced_is_told_in_words(
     ann = settle(project.root, project.root.path, "s-000000aa")
     record = begin("r1", Cause.CYCLE, time.time(), "c1")
     rotation_files.write_record(
-        session.dir, structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
+        session.dir, structs.replace(record, step=RotationStage.CLEAR, obstacle="a dialog is open")
     )
-    rotation_files.write_record(ann.dir, structs.replace(record, step=Step.DOCUMENT))
+    rotation_files.write_record(ann.dir, structs.replace(record, step=RotationStage.DOCUMENT))
     assert run(["status"]) == 0
     lines = capsys.readouterr().out.splitlines()
     told = "cycle, clears the context; in the way: a dialog is open"

@@ -20,7 +20,7 @@ from sm.config.load import load
 from sm.context import rotation_files
 from sm.context import usage as readings
 from sm.context.flags import rearm
-from sm.context.thresholds import Reading
+from sm.context.thresholds import FillReading
 from sm.sessions import agent_state, registry, window
 from sm.sessions.project import Project
 from sm.sessions.settings import read_own
@@ -126,7 +126,7 @@ def test_a_reading_from_before_a_compaction_is_not_the_present_one(
 ) -> None:
     ann = company.new("ann", provider="mute")
     directory = company.session("ann").dir
-    readings.note(directory, Reading(at=time.time(), percent=104, window=200000))
+    readings.note(directory, FillReading(at=time.time(), percent=104, window=200000))
     assert served.get(f"/sessions/{ann}").body["used_percentage"] == 100
     rearm(directory, time.time())
     shown = served.get(f"/sessions/{ann}").body

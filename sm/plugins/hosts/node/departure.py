@@ -13,7 +13,7 @@ from msgspec import structs
 
 from sm.base.errors import SmError, StateError
 from sm.context import documents, rotation_files
-from sm.context.rotation import Cause, Rotation, Step
+from sm.context.rotation import Cause, RotationRecord, RotationStage
 from sm.context.run import LOCK_S, begin_cycle
 from sm.sessions import agent_process, agent_state, monitors, pause, registry, spending_hold
 from sm.sessions.agent_state import State
@@ -55,7 +55,7 @@ class Leaving:
         if record.cause is not Cause.LEAVE:
             self._is_asked = self._turn(record)
             return False
-        return record.step is Step.CLEAR
+        return record.step is RotationStage.CLEAR
 
     def _can_be_asked(self) -> bool:
         session = self.session
@@ -67,7 +67,7 @@ class Leaving:
         session = self.session
         return bool(session.profile.hooks) and agent_state.read(session.dir).state in AT_WORK
 
-    def _turn(self, seen: Rotation) -> bool:
+    def _turn(self, seen: RotationRecord) -> bool:
         """Have a rotation that is under way be over with its document; say whether it is so."""
         directory = self.session.dir
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):

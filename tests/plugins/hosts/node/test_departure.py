@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from sm.context import rotation_files
-from sm.context.rotation import Cause, Rotation, Step, begin
+from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
 from sm.plugins.hosts.node.departure import Leaving, keep_document
 from sm.sessions import pause
 from sm.sessions.session import AdHocSession
@@ -27,12 +27,12 @@ def ann(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AdHocSes
     return session
 
 
-def put(session: AdHocSession, cause: Cause, step: Step, **changes: object) -> None:
+def put(session: AdHocSession, cause: Cause, step: RotationStage, **changes: object) -> None:
     record = structs.replace(begin("r1", cause, time.time(), "old"), step=step, **changes)
     rotation_files.write_record(session.dir, record)
 
 
-def read(session: AdHocSession) -> Rotation:
+def read(session: AdHocSession) -> RotationRecord:
     record = rotation_files.read_record(session.dir)
     assert record
     return record
@@ -41,18 +41,20 @@ def read(session: AdHocSession) -> Rotation:
 def test_the_agent_is_asked_once_and_its_document_ends_the_wait(ann: AdHocSession) -> None:
     wait = Leaving(ann)
     assert not wait.is_done()
-    assert (read(ann).cause, read(ann).step) == (Cause.LEAVE, Step.REQUEST)
+    assert (read(ann).cause, read(ann).step) == (Cause.LEAVE, RotationStage.REQUEST)
     assert not wait.is_done()
-    put(ann, Cause.LEAVE, Step.CLEAR)
+    put(ann, Cause.LEAVE, RotationStage.CLEAR)
     assert wait.is_done()
     rotation_files.drop(ann.dir)
     assert wait.is_done(), "it was given up"
     assert rotation_files.read_record(ann.dir) is None, "it is not asked again"
 
 
-@pytest.mark.parametrize(("step", "turns"), [(Step.DOCUMENT, True), (Step.VERIFY, False)])
+@pytest.mark.parametrize(
+    ("step", "turns"), [(RotationStage.DOCUMENT, True), (RotationStage.VERIFY, False)]
+)
 def test_a_rotation_under_way_ends_with_its_document(
-    ann: AdHocSession, step: Step, turns: bool
+    ann: AdHocSession, step: RotationStage, turns: bool
 ) -> None:
     put(ann, Cause.CYCLE, step)
     assert Leaving(ann).is_done() is not turns, "one of a new context is there already"
@@ -76,5 +78,5 @@ def test_what_is_written_by_then_is_kept_whole_or_not(ann: AdHocSession) -> None
 
 def test_without_a_request_nothing_is_kept(ann: AdHocSession) -> None:
     assert keep_document(ann) == ""
-    put(ann, Cause.CYCLE, Step.DOCUMENT)
+    put(ann, Cause.CYCLE, RotationStage.DOCUMENT)
     assert keep_document(ann) == ""
