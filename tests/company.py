@@ -71,7 +71,7 @@ class Company:
 
     def wait(self, session: str) -> None:
         """What `sm wait` does, without a process of its own."""
-        came = until.await_event(self.session(session), until.Awaited.IDLE, HANG_S)
+        came = until.await_event(self.session(session), until.AwaitedEvent.IDLE, HANG_S)
         assert came, f"'{session}' did not come to the end of its turn: {came}"
 
     def session(self, target: str) -> AnySession:

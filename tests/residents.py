@@ -10,7 +10,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
 from sm.messages import queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, AnySession, Session
@@ -50,7 +50,7 @@ def target(session: Session, profile: Profile | None = None) -> Session:
 
 def waiting(session: AnySession) -> list[Message]:
     """What waits for the session's agent."""
-    return queue.list_messages(session.dir, Place.WAITING)
+    return queue.list_messages(session.dir, MessageFolder.WAITING)
 
 
 def texts(session: AnySession) -> list[str]:

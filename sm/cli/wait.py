@@ -55,7 +55,7 @@ def command(
 
     Exit codes: 0 it has happened, 1 the session ended first, 124 the time is up.
     """
-    from sm.messages.wait import Awaited, await_event, await_turn, find_rest
+    from sm.messages.wait import AwaitedEvent, await_event, await_turn, find_rest
 
     if ident is not None:
         words = await_turn(session, ident, timeout_s)
@@ -64,7 +64,7 @@ def command(
         say_text(words)
         return
     tell_paused(session, err=True)
-    found = await_event(session, Awaited(event), timeout_s)
+    found = await_event(session, AwaitedEvent(event), timeout_s)
     if found is None:
         why = (find_rest(session) if event == "idle" else "") or EVENTS[event]
         warn(f"timed out after {timeout_s:g} s: {session.address} {why}")

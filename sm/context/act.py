@@ -27,7 +27,7 @@ from sm.context.rotation_texts import Form
 from sm.messages import alerts, delivery, interrupt, queue
 from sm.messages.observe import look
 from sm.messages.presence import find_obstacle
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent, agent_state, monitors, window
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import Session
@@ -115,7 +115,7 @@ def _tell(session: Session, move: Move) -> float | None:
 def _withdraw_others(session: Session, ident: str) -> None:
     """Take back a message that was to open an earlier context: an interruption gave it back."""
     directory = session.dir
-    for waiting in queue.list_messages(directory, Place.WAITING):
+    for waiting in queue.list_messages(directory, MessageFolder.WAITING):
         if waiting.opens and waiting.id != ident:
             queue.withdraw(directory, waiting.id)
 

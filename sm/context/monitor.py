@@ -40,7 +40,7 @@ from sm.context.thresholds import (
 )
 from sm.messages import alerts, queue
 from sm.messages.presence import observe_hands
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, hook_events, pause, spending_hold, window
 from sm.sessions.hook_events import Compaction
@@ -159,7 +159,7 @@ def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
     return frozenset(
         notice
         for notice, ident in ids.items()
-        if queue.find_place(directory, ident) is Place.WAITING
+        if queue.find_place(directory, ident) is MessageFolder.WAITING
     )
 
 

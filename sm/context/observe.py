@@ -24,7 +24,7 @@ from sm.context.rotation_texts import BEGINS, CONFIRM, find_shown_task, find_tas
 from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions import agent, agent_hooks, agent_process, hook_events, pause, terminal, window
 from sm.sessions.agent import Agent
 from sm.sessions.agent_state import AgentState, State
@@ -109,7 +109,7 @@ def _find_lost(session: Session, record: RotationRecord) -> frozenset[MessageKey
     directory, lost = session.dir, set[MessageKey]()
     for key in record.list_keys():
         with contextlib.suppress(StateError):  # the deliverer says what is wrong
-            message = queue.find(directory, Place.HANDED, record.make_message_id(key))
+            message = queue.find(directory, MessageFolder.HANDED, record.make_message_id(key))
             if message and is_lost(session, message):
                 lost.add(key)
     return frozenset(lost)

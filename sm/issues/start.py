@@ -36,7 +36,7 @@ from sm.issues.work import claim, slots, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
 from sm.messages import alerts
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions import agent_process, monitors, pause, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
@@ -382,7 +382,7 @@ def _write_watch(session: IssueSession) -> None:
         project.root.phase(session.record.project, session.issue),
         project.root.idle_marker(session.name),
         session.dir.state,
-        session.dir.queue / Place.WAITING,
+        session.dir.queue / MessageFolder.WAITING,
         *people.list_watched(session),
         *list_watched(project.config.source),
     ]

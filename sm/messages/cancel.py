@@ -11,7 +11,7 @@ import contextlib
 from sm.base.clock import is_within
 from sm.base.errors import SmError
 from sm.messages import queue, subscriptions
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.messages.typing import read_last_typed
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
@@ -37,10 +37,10 @@ def cancel(caller: Caller, session: AnySession, ident: str) -> bool:
     """
     directory = session.dir
     was_handed = False
-    if not _withdraw(caller, directory, ident, Place.WAITING):
+    if not _withdraw(caller, directory, ident, MessageFolder.WAITING):
         with lock.hold(directory.delivery_lock):  # no process is typing it, or putting it back
-            was_handed = not _withdraw(caller, directory, ident, Place.WAITING)
-            if was_handed and not _withdraw(caller, directory, ident, Place.HANDED):
+            was_handed = not _withdraw(caller, directory, ident, MessageFolder.WAITING)
+            if was_handed and not _withdraw(caller, directory, ident, MessageFolder.HANDED):
                 raise _refusal(directory, ident)
     subscriptions.remove(directory, ident)
     told = events.Cancelled(session=session.name, id=ident, handed=was_handed)
@@ -49,13 +49,13 @@ def cancel(caller: Caller, session: AnySession, ident: str) -> bool:
     return was_handed
 
 
-def _withdraw(caller: Caller, directory: SessionDir, ident: str, place: Place) -> bool:
+def _withdraw(caller: Caller, directory: SessionDir, ident: str, place: MessageFolder) -> bool:
     message = queue.find(directory, place, ident)
     if message is None:
         return False
     if caller.session and message.sender != caller.name:
         raise CallerError(f"message '{ident}' is not yours: its sender may take it back")
-    if place is Place.HANDED:
+    if place is MessageFolder.HANDED:
         _check_given_up(directory, message)
         _expect_no_more(directory, ident)
     return queue.withdraw(directory, ident, place)
@@ -76,7 +76,7 @@ def _handed_at(directory: SessionDir, message: Message) -> float:
     if typed and typed.id == message.id:
         return typed.at
     # A hook has handed it over, or another one was typed since: its file was moved at that time.
-    path = directory.queue / Place.HANDED / message.name
+    path = directory.queue / MessageFolder.HANDED / message.name
     with contextlib.suppress(FileNotFoundError):  # another process has just put it away
         return path.stat().st_ctime
     return 0.0

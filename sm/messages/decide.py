@@ -43,7 +43,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
     """The dialog is a menu that the agent CLI has opened by itself, and nobody is using it."""
 
 
-class Start(StrEnum):
+class FirstAction(StrEnum):
     """First action on a waiting message."""
 
     TYPE = "type"
@@ -54,20 +54,20 @@ class Start(StrEnum):
     """A menu that needs no answer is closed."""
 
 
-def decide_waiting(terminal: Terminal, *, urgent: bool) -> Start | Refusal:
+def decide_waiting(terminal: Terminal, *, urgent: bool) -> FirstAction | Refusal:
     """Choose the action for the next waiting message; a refusal says why it goes on waiting."""
     if terminal.holds_rest:
-        return find_key_obstacle(terminal) or Start.ERASE
+        return find_key_obstacle(terminal) or FirstAction.ERASE
     if terminal.shows_menu and terminal.prompt is Prompt.DIALOG:
-        return find_key_obstacle(terminal) or Start.CLOSE
+        return find_key_obstacle(terminal) or FirstAction.CLOSE
     if terminal.prompt is Prompt.BUSY and urgent:
         if refusal := find_key_obstacle(terminal):
             return refusal
         if terminal.is_compacting:
             return Refusal.COMPACTING
         if terminal.can_interrupt:
-            return Start.INTERRUPT
-    return find_obstacle(terminal) or Start.TYPE
+            return FirstAction.INTERRUPT
+    return find_obstacle(terminal) or FirstAction.TYPE
 
 
 def find_obstacle(terminal: Terminal) -> Refusal | None:
@@ -165,7 +165,7 @@ class Overtaken(Struct, frozen=True, kw_only=True):
 Handed = Offered | Typed | Overtaken
 
 
-class Act(StrEnum):
+class PendingAction(StrEnum):
     """Action on a message that was handed over and is not confirmed."""
 
     WAIT = "wait"
@@ -184,7 +184,7 @@ class Act(StrEnum):
     """No source can tell any more. The message is not told twice, and holds no other up."""
 
 
-def decide_handed(facts: Handed) -> Act:
+def decide_handed(facts: Handed) -> PendingAction:
     """Choose the action on a message that was handed over and is not confirmed."""
     match facts:
         case Offered():
@@ -195,40 +195,40 @@ def decide_handed(facts: Handed) -> Act:
             return _decide_overtaken(facts)
 
 
-def _decide_offered(facts: Offered) -> Act:
+def _decide_offered(facts: Offered) -> PendingAction:
     if facts.may_come:
-        return Act.WAIT
+        return PendingAction.WAIT
     if facts.heard is Heard.UNKNOWN:
-        return Act.WAIT if facts.readable else Act.LEAVE
+        return PendingAction.WAIT if facts.readable else PendingAction.LEAVE
     return _ANSWERS[facts.heard]
 
 
-def _decide_typed(facts: Typed) -> Act:
+def _decide_typed(facts: Typed) -> PendingAction:
     if not facts.typed:
-        return Act.TAKE_BACK
+        return PendingAction.TAKE_BACK
     if not facts.confirms:
-        return Act.PUT_AWAY
+        return PendingAction.PUT_AWAY
     if facts.stands:
-        return Act.SUBMIT if facts.passes else Act.WAIT
+        return PendingAction.SUBMIT if facts.passes else PendingAction.WAIT
     if facts.is_early:
-        return Act.WAIT
+        return PendingAction.WAIT
     act = _ANSWERS[facts.heard]
-    if act is not Act.PUT_BACK:
+    if act is not PendingAction.PUT_BACK:
         return act
     if facts.exhausted:
-        return Act.LEAVE
-    return Act.WAIT if facts.is_left else Act.PUT_BACK
+        return PendingAction.LEAVE
+    return PendingAction.WAIT if facts.is_left else PendingAction.PUT_BACK
 
 
-def _decide_overtaken(facts: Overtaken) -> Act:
+def _decide_overtaken(facts: Overtaken) -> PendingAction:
     if facts.exhausted or (facts.typed and not facts.readable):
-        return Act.LEAVE
-    return Act.PUT_BACK
+        return PendingAction.LEAVE
+    return PendingAction.PUT_BACK
 
 
 _ANSWERS = {
-    Heard.UNASKED: Act.LOOK_UP,
-    Heard.YES: Act.PUT_AWAY,
-    Heard.NO: Act.PUT_BACK,
-    Heard.UNKNOWN: Act.LEAVE,
+    Heard.UNASKED: PendingAction.LOOK_UP,
+    Heard.YES: PendingAction.PUT_AWAY,
+    Heard.NO: PendingAction.PUT_BACK,
+    Heard.UNKNOWN: PendingAction.LEAVE,
 }

@@ -20,11 +20,11 @@ from sm.base.errors import StateError
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
 from sm.messages import hold, observe, offers, outcomes, prompt_outcome, queue
-from sm.messages.decide import Act, Start, decide_handed, decide_waiting
+from sm.messages.decide import FirstAction, PendingAction, decide_handed, decide_waiting
 from sm.messages.interrupt import close_menu, erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.prompt_outcome import Fate
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.typing import (
     RECEIPT_S,
     TypedMessage,
@@ -85,15 +85,15 @@ def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -
     """Return what is known of the message; `refusal` is the obstacle of the last one tried."""
     directory = session.dir
     match queue.find_place(directory, ident):
-        case Place.DONE:
+        case MessageFolder.DONE:
             return Outcome(Status.ACCEPTED if session.profile.hooks else Status.TYPED)
-        case Place.HANDED:
+        case MessageFolder.HANDED:
             offer = offers.read(directory).get(ident)
             handed = offer is not None and observe.may_confirm(session, offer)
             if refusal is Refusal.UNSENT:
                 return Outcome(Status.WAITING, refusal)
             return Outcome(Status.WAITING, Refusal.HANDED) if handed else INDETERMINATE
-        case Place.WAITING:
+        case MessageFolder.WAITING:
             return Outcome(Status.WAITING, refusal or Refusal.BEHIND)
         case None:
             is_known = refusal is not None and (refusal.is_final or refusal is Refusal.BLOCKED)
@@ -144,7 +144,7 @@ def _drain(session: Session) -> Refusal | None:
         return _drain_resting(session, known)
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
-    for message in queue.read_each(session.dir, Place.HANDED):
+    for message in queue.read_each(session.dir, MessageFolder.HANDED):
         passes = hold.passes(session.dir, message.id)
         refusal = _settle(session, sight or _look(session, known), message, passes=passes)
         sight = None  # what was done may have changed it
@@ -153,7 +153,7 @@ def _drain(session: Session) -> Refusal | None:
         held = refusal or held  # what is about the old context holds up nothing of the new one
     if not settle_interrupted(session):
         return Refusal.UNSURE
-    for message in queue.read_each(session.dir, Place.WAITING):
+    for message in queue.read_each(session.dir, MessageFolder.WAITING):
         if not hold.passes(session.dir, message.id):
             held = Refusal.HOLD
             continue
@@ -169,13 +169,13 @@ def _drain_resting(session: Session, known: Agent) -> Refusal | None:
     What was handed over before, and is not confirmed, is looked into when that is over.
     """
     directory = session.dir
-    for message in queue.read_each(directory, Place.HANDED):
+    for message in queue.read_each(directory, MessageFolder.HANDED):
         if _find_rest(directory, message) is None:
             passes = hold.passes(directory, message.id)
             refusal = _settle(session, _look(session, known), message, passes=passes)
             if refusal:
                 return refusal
-    for message in queue.read_each(directory, Place.WAITING):
+    for message in queue.read_each(directory, MessageFolder.WAITING):
         if _find_rest(directory, message) is None and hold.passes(directory, message.id):
             return _hand_over(session, _look(session, known), message)
     if queue.is_empty(directory):
@@ -199,7 +199,7 @@ def _find_rest(directory: SessionDir, message: Message) -> Refusal | None:
 def _put_away_confirmed(session: Session) -> None:
     """Put away what is confirmed: of hundreds that a hook has handed over none needs a look."""
     directory = session.dir
-    for message in queue.read_each(directory, Place.HANDED):
+    for message in queue.read_each(directory, MessageFolder.HANDED):
         if queue.is_accepted(directory, message.id):
             outcomes.settle(session, message)
     outcomes.catch_up(session)
@@ -223,25 +223,25 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
         return _close(session, sight, message)
     found = observe.observe_handed(session, sight, message, passes=passes)
     act = decide_handed(found.facts)
-    if act is Act.LOOK_UP:
+    if act is PendingAction.LOOK_UP:
         act = decide_handed(observe.look_up(session, sight.told, message, found))
     match act:
-        case Act.WAIT:
+        case PendingAction.WAIT:
             return _confirm(session, sight, message, 0)
-        case Act.SUBMIT:
+        case PendingAction.SUBMIT:
             return _submit(session, sight, message)
-        case Act.PUT_AWAY:
+        case PendingAction.PUT_AWAY:
             queue.accept(session.dir, message.id)
             outcomes.settle(session, message)
             offers.tidy(session.dir)
-        case Act.PUT_BACK:
+        case PendingAction.PUT_BACK:
             forget(session.tmux, sight.pane.id, *list_keys(message.id))
-            queue.move(session.dir, message, Place.HANDED, Place.WAITING)
+            queue.move(session.dir, message, MessageFolder.HANDED, MessageFolder.WAITING)
             offers.tidy(session.dir)
-        case Act.TAKE_BACK:
+        case PendingAction.TAKE_BACK:
             assert isinstance(found.record, TypedMessage), "it is of a typed message alone"
             take_back(session, found.record)
-            queue.move(session.dir, message, Place.HANDED, Place.WAITING)
+            queue.move(session.dir, message, MessageFolder.HANDED, MessageFolder.WAITING)
     return None
 
 
@@ -281,25 +281,25 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
         return refusal
     is_urgent = message.mode is Mode.URGENT
     start = _decide_start(session, sight, urgent=is_urgent)
-    if start is Start.CLOSE:
+    if start is FirstAction.CLOSE:
         if not (screen := close_menu(session, sight.pane, sight.screen)):
             return Refusal.DIALOG
         sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=is_urgent)
-    if start is Start.ERASE:
+    if start is FirstAction.ERASE:
         if not (screen := erase(session, sight.pane)):
             return Refusal.UNSURE
         sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=is_urgent)
-    if start is Start.INTERRUPT:
+    if start is FirstAction.INTERRUPT:
         screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
         sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=False)
-    if start in (Start.ERASE, Start.CLOSE):
+    if start in (FirstAction.ERASE, FirstAction.CLOSE):
         return Refusal.UNSURE  # the next attempt does so
     if isinstance(start, Refusal):
         return start
-    if not queue.move(session.dir, message, Place.WAITING, Place.HANDED):
+    if not queue.move(session.dir, message, MessageFolder.WAITING, MessageFolder.HANDED):
         return None  # a hook was quicker
     crash_point("deliver:claimed")
     refusal = type_message(session, sight.pane, sight.screen, message)
@@ -311,6 +311,6 @@ def _seen_after_keys(session: Session, sight: Sight, screen: Screen) -> Sight:
     return Sight(sight.pane, screen, agent_state.read(session.dir))
 
 
-def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> Start | Refusal:
+def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> FirstAction | Refusal:
     terminal = observe.observe_terminal(session, sight, urgent=urgent)
     return decide_waiting(terminal, urgent=urgent)

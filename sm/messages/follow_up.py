@@ -24,7 +24,7 @@ from sm.messages import (
     unknown_screen,
 )
 from sm.messages.peer_texts import word_turn_end
-from sm.messages.queue import Mode, Place
+from sm.messages.queue import MessageFolder, Mode
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
 from sm.sessions import account_faults, agent_state, hook_events, pause, terminal, turn
@@ -122,7 +122,9 @@ def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -
     tells = tells and not screen_state.is_behind(session, told, refusal)
     if tells and not queue.has_mode(directory, Mode.URGENT):
         return now + TOLD_BY_HOOKS_S
-    age = now - (queue.find_oldest_at(directory, Place.HANDED, Place.WAITING) or now)
+    age = now - (
+        queue.find_oldest_at(directory, MessageFolder.HANDED, MessageFolder.WAITING) or now
+    )
     return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
 
 

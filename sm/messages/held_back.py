@@ -26,7 +26,7 @@ LIMIT = 1 << 17
 """Limit of the file, in bytes; the hook keeps half as many."""
 
 
-class Kept(Struct, frozen=True):
+class HeldMessage(Struct, frozen=True):
     """A line of the file."""
 
     prompt: str
@@ -52,5 +52,5 @@ def _read(directory: SessionDir) -> list[str]:
     found = list[str]()
     for line in read_harmless(directory.being_taken, LIMIT).splitlines():
         with contextlib.suppress(DecodeError, UnicodeDecodeError):
-            found.append(decode(line, Kept).prompt)
+            found.append(decode(line, HeldMessage).prompt)
     return found

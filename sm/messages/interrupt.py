@@ -22,7 +22,7 @@ from sm.base.clock import Deadline, is_within
 from sm.messages import outcomes, queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.draft import begins_like, holds_only
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, hook_events
@@ -175,14 +175,14 @@ def holds_rest(session: Session, screen: Screen) -> bool:
     if not screen.draft or not session.profile.erase_key:
         return False
     typed = read_last_typed(session.dir)
-    if typed is None or queue.find_place(session.dir, typed.id) is not Place.WAITING:
+    if typed is None or queue.find_place(session.dir, typed.id) is not MessageFolder.WAITING:
         return False
     return holds_only(session.profile, screen, _find_text(session, typed))
 
 
 def _find_text(session: Session, typed: TypedMessage | None) -> str:
     """Return the text that was typed for the message, '' where it is not known any more."""
-    found = (queue.find(session.dir, place, typed.id) for place in Place) if typed else ()
+    found = (queue.find(session.dir, place, typed.id) for place in MessageFolder) if typed else ()
     message = next(filter(None, found), None)
     return "".join(find_way(session, message).pieces) if message else ""
 
@@ -226,7 +226,7 @@ def settle_interrupted(session: Session) -> bool:
     found = _read_interrupted(directory)
     if found is None:
         return True
-    if queue.find_place(directory, found.by) in (Place.WAITING, Place.HANDED):
+    if queue.find_place(directory, found.by) in (MessageFolder.WAITING, MessageFolder.HANDED):
         return True  # nothing has been said since
     message = _find_delivered(session, found.id)
     if message and (queue.find_accepted_at(directory, found.id) or 0.0) > found.at:
@@ -248,7 +248,7 @@ def _read_interrupted(directory: SessionDir) -> Interrupted | None:
 
 
 def _find_delivered(session: Session, ident: str) -> Message | None:
-    return queue.find(session.dir, Place.DONE, ident)
+    return queue.find(session.dir, MessageFolder.DONE, ident)
 
 
 def _put_back(session: Session, ident: str) -> None:
@@ -257,7 +257,7 @@ def _put_back(session: Session, ident: str) -> None:
         forget(session.tmux, known.pane_id, *list_keys(ident))
         outcomes.note_return(session, message)
         queue.forget_receipt(session.dir, ident)
-        queue.move(session.dir, message, Place.DONE, Place.WAITING)
+        queue.move(session.dir, message, MessageFolder.DONE, MessageFolder.WAITING)
 
 
 def _await(

@@ -31,7 +31,7 @@ from sm.messages.decide import (
 )
 from sm.messages.draft import begins_like, holds_only
 from sm.messages.interrupt import holds_rest, is_protected
-from sm.messages.offers import Offer
+from sm.messages.offers import Handover
 from sm.messages.queue import Message
 from sm.messages.typing import (
     ATTEMPTS,
@@ -230,41 +230,43 @@ def find_terminal_obstacle(session: Session, sight: Sight) -> Refusal | None:
 # Messages that were handed over
 
 
-class Found(NamedTuple):
+class ObservedMessage(NamedTuple):
     """Facts about a message, and the record that says so, if there is one."""
 
     facts: Handed
-    record: Offer | TypedMessage | None = None
+    record: Handover | TypedMessage | None = None
 
 
-def observe_handed(session: Session, sight: Sight, message: Message, *, passes: bool) -> Found:
+def observe_handed(
+    session: Session, sight: Sight, message: Message, *, passes: bool
+) -> ObservedMessage:
     """Observe a message that is under way, and not confirmed; the transcript is not asked.
 
     `passes`: it may reach the agent now.
     """
     if offer := offers.read(session.dir).get(message.id):
-        return Found(_observe_offered(session, sight, offer), offer)
+        return ObservedMessage(_observe_offered(session, sight, offer), offer)
     typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id:
-        return Found(_observe_overtaken(session, sight, message))
-    return Found(_observe_typed(session, sight, message, typed, passes=passes), typed)
+        return ObservedMessage(_observe_overtaken(session, sight, message))
+    return ObservedMessage(_observe_typed(session, sight, message, typed, passes=passes), typed)
 
 
-def _observe_offered(session: Session, sight: Sight, offer: Offer) -> Offered:
+def _observe_offered(session: Session, sight: Sight, offer: Handover) -> Offered:
     _, screen, told = sight
     interrupted = screen.prompt is Prompt.IDLE and not is_within(INTERRUPTED_S, offer.at)
     may_come = _has_just_changed(told) or (_goes_on(told, offer) and not interrupted)
     return Offered(may_come=may_come, readable=conversation.is_readable(session, told))
 
 
-def may_confirm(session: Session, offer: Offer) -> bool:
+def may_confirm(session: Session, offer: Handover) -> bool:
     """Say whether a hook or the transcript may still tell what became of the message."""
     told = agent_state.read(session.dir)
     going = _goes_on(told, offer) or _has_just_changed(told)
     return going or conversation.is_readable(session, told)
 
 
-def _goes_on(told: AgentState, offer: Offer) -> bool:
+def _goes_on(told: AgentState, offer: Handover) -> bool:
     """Whether the turn in which the message was handed over goes on, as far as hooks tell."""
     same_turn = told.context in ("", offer.context) and told.prompt == offer.prompt
     return same_turn and told.state is State.BUSY
@@ -305,18 +307,20 @@ def _observe_overtaken(session: Session, sight: Sight, message: Message) -> Over
     return Overtaken(typed=typed, readable=False)
 
 
-def look_up(session: Session, told: AgentState, message: Message, found: Found) -> Handed:
+def look_up(session: Session, told: AgentState, message: Message, found: ObservedMessage) -> Handed:
     """Return the facts with what the agent's transcript says."""
     match found:
-        case Found(Offered() as facts, Offer() as offer):
+        case ObservedMessage(Offered() as facts, Handover() as offer):
             return structs.replace(facts, heard=_look_up_offered(session, told, message, offer))
-        case Found(Typed() as facts, TypedMessage() as typed):
+        case ObservedMessage(Typed() as facts, TypedMessage() as typed):
             heard = conversation.look_up_typed(session, told, message, since=typed.at)
             return structs.replace(facts, heard=heard)
     return found.facts
 
 
-def _look_up_offered(session: Session, told: AgentState, message: Message, offer: Offer) -> Heard:
+def _look_up_offered(
+    session: Session, told: AgentState, message: Message, offer: Handover
+) -> Heard:
     since, compacted_at = offer.at or message.created_at, offer.compacted_at
     heard = conversation.look_up_offered(
         session, told, message, since=since, compacted_at=compacted_at

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sm.base.foreign import read_seconds
 from sm.messages import queue
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
@@ -20,7 +20,7 @@ COMPACTED = "compacted:"
 """Mark in place of the prompt: a compaction has come between, at the time that follows."""
 
 
-class Offer(Struct, frozen=True):
+class Handover(Struct, frozen=True):
     """Context and prompt of the agent that a message was handed to, and when; 0: not known."""
 
     context: str
@@ -34,7 +34,7 @@ class Offer(Struct, frozen=True):
         return _seconds(self.prompt.removeprefix(COMPACTED)) if marked else 0.0
 
 
-def read(directory: SessionDir) -> dict[str, Offer]:
+def read(directory: SessionDir) -> dict[str, Handover]:
     """Return all offers, by message id."""
     return dict(offer for line in _lines(directory) if (offer := _parse(line)))
 
@@ -51,18 +51,18 @@ def _is_under_way(directory: SessionDir, line: str) -> bool:
     if (offer := _parse(line)) is None:
         return False
     ident = offer[0]
-    return queue.find_place(directory, ident) is Place.HANDED and not queue.is_accepted(
+    return queue.find_place(directory, ident) is MessageFolder.HANDED and not queue.is_accepted(
         directory, ident
     )
 
 
-def _parse(line: str) -> tuple[str, Offer] | None:
+def _parse(line: str) -> tuple[str, Handover] | None:
     """Parse `NAME CONTEXT PROMPT [TIME]`; None for anything else."""
     match line.split():
         case [name, context, prompt, *rest] if len(rest) <= 1:
             at = _seconds(rest[0]) if rest else 0.0
             found = queue.NAME.fullmatch(name)
-            return (found[2], Offer(context, prompt, at)) if found else None
+            return (found[2], Handover(context, prompt, at)) if found else None
     return None
 
 

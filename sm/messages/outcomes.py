@@ -10,7 +10,7 @@ import contextlib
 
 from sm.base.errors import StateError
 from sm.messages import queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions.session import Session
 from sm.store import journal
 from sm.store.events import MessageEnd, MessageOutcome
@@ -34,7 +34,11 @@ def catch_up(session: Session) -> None:
     """Write down what a killed process has not; the caller holds the delivery lock."""
     for ident in queue.list_receipts(session.dir):
         place = queue.find_place(session.dir, ident)
-        message = queue.find(session.dir, Place.DONE, ident) if place is Place.DONE else None
+        message = (
+            queue.find(session.dir, MessageFolder.DONE, ident)
+            if place is MessageFolder.DONE
+            else None
+        )
         if message:
             _note_once(session, message, _find_end(session))
         if message or place is None:

@@ -20,7 +20,7 @@ from sm.messages import queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import Stop, stop_turn
+from sm.messages.stopping import StopResult, stop_turn
 from sm.sessions import monitors, pause, registry
 from sm.sessions.address import find
 from sm.sessions.caller import Caller, CallerError
@@ -253,12 +253,12 @@ def _stop_turn(session: AnySession) -> str:
 
     found = stop_turn(session, by, partial(find_obstacle, session, Deed.INTERRUPT), note)
     match found:
-        case Stop.AT_REST:
+        case StopResult.AT_REST:
             return ""
-        case Stop.STOPPED:
+        case StopResult.STOPPED:
             registry.poke(session.dir)
             return f"interrupted: {session.address}"
-        case Stop.NO_END:
+        case StopResult.NO_END:
             pause.set_mark(session.dir, mark)
     why = found.sentence if isinstance(found, Refusal) else found
     return f"{session.address} goes on: {why}"

@@ -16,7 +16,7 @@ from sm.messages import queue
 from sm.messages.draft import begins_like
 from sm.messages.interrupt import holds_rest
 from sm.messages.observe import look
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.messages.typing import read_last_typed
 from sm.sessions import agent
 from sm.sessions.presence_rule import NOBODY, Deed, Hands, find_hindrance
@@ -69,5 +69,8 @@ def _is_ours(session: Session, screen: Screen) -> bool:
     typed = read_last_typed(session.dir)
     if typed is None:
         return False
-    under_way = queue.find_place(session.dir, typed.id) in (Place.WAITING, Place.HANDED)
+    under_way = queue.find_place(session.dir, typed.id) in (
+        MessageFolder.WAITING,
+        MessageFolder.HANDED,
+    )
     return (under_way and begins_like(screen, typed)) or holds_rest(session, screen)

@@ -19,7 +19,7 @@ from sm.adapters.tmux import Pane
 from sm.messages import conversation, observe, outcomes, queue
 from sm.messages.decide import Heard
 from sm.messages.interrupt import erase
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.messages.typing import list_keys, read_last_typed
 from sm.sessions import agent_state, hook_events, launch
 from sm.sessions.agent_state import AgentState, State
@@ -94,6 +94,6 @@ def give_up(session: Session, pane: Pane, message: Message) -> None:
     queue.forget_receipt(directory, message.id)
     forget(session.tmux, pane.id, *list_keys(message.id))
     outcomes.note_refusal(session, message)
-    queue.withdraw(directory, message.id, Place.HANDED)
+    queue.withdraw(directory, message.id, MessageFolder.HANDED)
     text = f"message {message.id} was refused by a hook of the person's own (UserPromptSubmit)"
     journal.record(session.root.journal, events.Problem(session=session.name, text=text))

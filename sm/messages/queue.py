@@ -70,7 +70,7 @@ class DamagedError(StateError):
     """What is in a message's place is none: it may be set aside."""
 
 
-class Place(StrEnum):
+class MessageFolder(StrEnum):
     """Where a message is, by the name of its folder."""
 
     WAITING = "new"
@@ -130,7 +130,7 @@ def put(
     """
     if not ID.fullmatch(message.id):
         raise UsageError(f"'{message.id}' cannot be a message id: 8 to 40 of a-z, 0-9")
-    for folder in ("", "tmp", *Place):
+    for folder in ("", "tmp", *MessageFolder):
         ensure_private_dir(directory.queue / folder, parents=False)  # none for what is forgotten
     if find_place(directory, message.id):
         return False
@@ -154,7 +154,7 @@ def _enter(
     directory: SessionDir, message: Message, written: Path, at_last: Callable[[], None]
 ) -> bool:
     """Have a written message wait; False if there is one of its id already."""
-    waiting = directory.queue / Place.WAITING
+    waiting = directory.queue / MessageFolder.WAITING
     try:
         with lock.hold(directory.queue / LOCK):
             if find_place(directory, message.id):
@@ -225,12 +225,12 @@ def read(path: Path) -> Message | None:
         raise DamagedError(f"message '{path}' is damaged: remove it") from error
 
 
-def list_messages(directory: SessionDir, place: Place) -> list[Message]:
+def list_messages(directory: SessionDir, place: MessageFolder) -> list[Message]:
     """List the messages in `place` as the agent is to get them: urgent ones first."""
     return list(read_each(directory, place))
 
 
-def read_each(directory: SessionDir, place: Place) -> Iterator[Message]:
+def read_each(directory: SessionDir, place: MessageFolder) -> Iterator[Message]:
     """Yield the messages, each read when its turn comes: of a thousand one may be needed.
 
     A damaged one is set aside, and said so on standard error, once.
@@ -240,7 +240,7 @@ def read_each(directory: SessionDir, place: Place) -> Iterator[Message]:
             yield message
 
 
-def find(directory: SessionDir, place: Place, ident: str) -> Message | None:
+def find(directory: SessionDir, place: MessageFolder, ident: str) -> Message | None:
     """The message of this id, if it is in `place`; no other is read."""
     found = (_read_intact(directory, path) for path in _of(directory, place, ident))
     return next((message for message in found if message), None)
@@ -280,39 +280,43 @@ def _names(directory: SessionDir, folder: str) -> list[str]:
 
 def is_empty(directory: SessionDir) -> bool:
     """Whether nothing waits and nothing is under way."""
-    return not (_names(directory, Place.WAITING) or _names(directory, Place.HANDED))
+    return not (_names(directory, MessageFolder.WAITING) or _names(directory, MessageFolder.HANDED))
 
 
-def count(directory: SessionDir, place: Place) -> int:
+def count(directory: SessionDir, place: MessageFolder) -> int:
     """How many messages are in `place`; none of them is read."""
     return len(_names(directory, place))
 
 
 def has_mode(directory: SessionDir, mode: Mode) -> bool:
     """Whether a message of this mode waits; none of them is read."""
-    return any(name.endswith(f".{mode}") for name in _names(directory, Place.WAITING))
+    return any(name.endswith(f".{mode}") for name in _names(directory, MessageFolder.WAITING))
 
 
-def find_oldest_at(directory: SessionDir, *places: Place) -> float | None:
+def find_oldest_at(directory: SessionDir, *places: MessageFolder) -> float | None:
     """When the oldest message in `places` was made, seconds since 1970; none of them is read."""
     oldest = [name for place in places for name in _names(directory, place)[:1]]
     return min((int(name.partition("-")[0]) / 1e9 for name in oldest), default=None)
 
 
-def find_place(directory: SessionDir, ident: str) -> Place | None:
+def find_place(directory: SessionDir, ident: str) -> MessageFolder | None:
     """Where the message of this id is; None for one that is unknown."""
     # In the order in which it moves, on or back: so it cannot slip past between two looks.
-    return next((p for p in (*Place, Place.WAITING) if any(_of(directory, p, ident))), None)
+    return next(
+        (p for p in (*MessageFolder, MessageFolder.WAITING) if any(_of(directory, p, ident))), None
+    )
 
 
-def _of(directory: SessionDir, place: Place, ident: str) -> Iterator[Path]:
+def _of(directory: SessionDir, place: MessageFolder, ident: str) -> Iterator[Path]:
     pattern = f"*-{ident}.*" if ID.fullmatch(ident) else ""
     return (directory.queue / place).glob(pattern) if pattern else iter(())
 
 
-def move(directory: SessionDir, message: Message, source: Place, target: Place) -> bool:
+def move(
+    directory: SessionDir, message: Message, source: MessageFolder, target: MessageFolder
+) -> bool:
     """Move a message on, or back; False where it is not in `source` any more."""
-    queue, order = directory.queue, list(Place)
+    queue, order = directory.queue, list(MessageFolder)
     is_back = order.index(target) < order.index(source)
     try:
         with lock.hold(queue / LOCK) if is_back else contextlib.nullcontext():
@@ -322,7 +326,9 @@ def move(directory: SessionDir, message: Message, source: Place, target: Place) 
     return True
 
 
-def withdraw(directory: SessionDir, ident: str, place: Place = Place.WAITING) -> bool:
+def withdraw(
+    directory: SessionDir, ident: str, place: MessageFolder = MessageFolder.WAITING
+) -> bool:
     """Take back a message that the agent has not been handed; False where it is too late.
 
     One that was handed over, in `place` HANDED, only under the delivery lock: see `cancel`.
@@ -357,11 +363,11 @@ def forget_receipt(directory: SessionDir, ident: str) -> None:
 
 def find_accepted_at(directory: SessionDir, ident: str) -> float | None:
     """When the agent got the message, seconds since 1970; None where it has not, or long ago."""
-    for path in (directory.accepted / ident, *_of(directory, Place.DONE, ident)):
+    for path in (directory.accepted / ident, *_of(directory, MessageFolder.DONE, ident)):
         with contextlib.suppress(OSError):
             return path.lstat().st_mtime
     # Settled between the two looks.
-    return next((p.stat().st_mtime for p in _of(directory, Place.DONE, ident)), None)
+    return next((p.stat().st_mtime for p in _of(directory, MessageFolder.DONE, ident)), None)
 
 
 def settle(
@@ -373,12 +379,12 @@ def settle(
     """
     with contextlib.suppress(FileNotFoundError):  # its file is as old as its receipt
         at = find_accepted_at(directory, message.id) or time.time()
-        os.utime(directory.queue / Place.HANDED / message.name, (at, at))
-    if move(directory, message, Place.HANDED, Place.DONE):
+        os.utime(directory.queue / MessageFolder.HANDED / message.name, (at, at))
+    if move(directory, message, MessageFolder.HANDED, MessageFolder.DONE):
         note()
     forget_receipt(directory, message.id)
-    for name in _names(directory, Place.DONE)[:-KEPT]:
-        discard(directory.queue / Place.DONE / name)
+    for name in _names(directory, MessageFolder.DONE)[:-KEPT]:
+        discard(directory.queue / MessageFolder.DONE / name)
         discard(locate_quotes(directory, name.partition("-")[2].partition(".")[0]))
 
 

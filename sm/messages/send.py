@@ -16,7 +16,7 @@ from sm.messages import delivery, hold, queue, subscriptions
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
-from sm.messages.queue import PERSON, Message, Mode, Place
+from sm.messages.queue import PERSON, Message, MessageFolder, Mode
 from sm.sessions import agent_state, fence, monitors, pause, registry, spending_hold
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
@@ -159,15 +159,19 @@ class ShownEntry(QueuedMessage, frozen=True, kw_only=True):
     text: str
 
 
-PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
+PLACES = {
+    MessageFolder.HANDED: "under way",
+    MessageFolder.WAITING: "waiting",
+    MessageFolder.DONE: "delivered",
+}
 
 
 def list_entries(session: AnySession, done: int = SHOWN_DONE) -> list[QueuedMessage]:
     """List messages: those under way, those that wait, in order, and the last `done` delivered."""
     found = {place: queue.list_messages(session.dir, place) for place in PLACES}
-    delivered = sorted(found[Place.DONE], key=lambda message: message.name)
-    found[Place.DONE] = delivered[-done:]
-    order = (Place.DONE, Place.HANDED, Place.WAITING)
+    delivered = sorted(found[MessageFolder.DONE], key=lambda message: message.name)
+    found[MessageFolder.DONE] = delivered[-done:]
+    order = (MessageFolder.DONE, MessageFolder.HANDED, MessageFolder.WAITING)
     return [_entry(session, place, message) for place in order for message in found[place]]
 
 
@@ -178,7 +182,7 @@ def show(session: AnySession, ident: str) -> ShownEntry:
         SmError: there is none of this id.
 
     """
-    for place in (*Place, Place.WAITING):  # as it moves, on or back
+    for place in (*MessageFolder, MessageFolder.WAITING):  # as it moves, on or back
         if message := queue.find(session.dir, place, ident):
             fields = structs.asdict(_entry(session, place, message))
             return ShownEntry(**fields, text=message.text)
@@ -186,7 +190,7 @@ def show(session: AnySession, ident: str) -> ShownEntry:
     raise SmError(f"there is no message '{ident}' of '{name}': 'sm queue {name}' lists the ids")
 
 
-def _entry(session: AnySession, place: Place, message: Message) -> QueuedMessage:
+def _entry(session: AnySession, place: MessageFolder, message: Message) -> QueuedMessage:
     return QueuedMessage(
         id=message.id,
         place=PLACES[place],
@@ -200,12 +204,12 @@ def _entry(session: AnySession, place: Place, message: Message) -> QueuedMessage
     )
 
 
-def _why(session: AnySession, place: Place, message: Message) -> str:
-    if place is Place.WAITING and pause.is_paused(session.dir):
+def _why(session: AnySession, place: MessageFolder, message: Message) -> str:
+    if place is MessageFolder.WAITING and pause.is_paused(session.dir):
         return Refusal.PAUSED.sentence
-    if place is Place.WAITING and not spending_hold.passes(session.dir, message.id):
+    if place is MessageFolder.WAITING and not spending_hold.passes(session.dir, message.id):
         return Refusal.BRAKED.sentence
-    held = place is Place.WAITING and not hold.passes(session.dir, message.id)
+    held = place is MessageFolder.WAITING and not hold.passes(session.dir, message.id)
     return Refusal.HOLD.sentence if held else ""
 
 

@@ -29,7 +29,7 @@ SETTLED_S, DRAWN_S = 0.5, 0.2
 other one has begun, and is to end before it begins an agent: only the screen may be behind."""
 
 
-class Stop(StrEnum):
+class StopResult(StrEnum):
     """Result of stopping a turn."""
 
     STOPPED = "stopped"
@@ -44,7 +44,7 @@ FindPeople = Callable[[], Refusal | None]
 
 def stop_turn(
     session: Session, by: Message, find_people: FindPeople, note: Callable[[], None]
-) -> Stop | Refusal:
+) -> StopResult | Refusal:
     """Interrupt the agent's turn, if it is at work; a refusal says why not now.
 
     `by` is what it is interrupted for, and `note` is called just before the key is pressed.
@@ -55,9 +55,9 @@ def stop_turn(
 
     """
 
-    def stop(sight: Sight) -> Stop | Refusal:
+    def stop(sight: Sight) -> StopResult | Refusal:
         if sight.screen.prompt is not Prompt.BUSY:
-            return Stop.AT_REST
+            return StopResult.AT_REST
         if refusal := _find_hindrance(session) or find_people():
             return refusal
         note()
@@ -68,14 +68,14 @@ def stop_turn(
 
 def stop_all(
     session: Session, by: Message, find_people: FindPeople, note: Callable[[], None]
-) -> Stop | Refusal:
+) -> StopResult | Refusal:
     """Interrupt the turn, and stop the agents that it has left running; as `stop_turn`.
 
     Each of those that ends begins another turn, as the agent is told about it.
     """
 
-    def stop(sight: Sight) -> Stop | Refusal:
-        found: Stop | Refusal = Stop.AT_REST
+    def stop(sight: Sight) -> StopResult | Refusal:
+        found: StopResult | Refusal = StopResult.AT_REST
         for _ in range(ROUNDS):
             refusal = _find_hindrance(session) or find_people() or _stop_background(session, sight)
             if refusal:
@@ -85,26 +85,28 @@ def stop_all(
                 break
             note()
             found = _interrupt(session, sight, by, ROUND_S, another_may_follow=True)
-            if found is Stop.STOPPED:
+            if found is StopResult.STOPPED:
                 _believe_the_screen(session)
-            time.sleep(DRAWN_S if found is Stop.NO_END else SETTLED_S)
+            time.sleep(DRAWN_S if found is StopResult.NO_END else SETTLED_S)
             sight = look(session, sight.pane.id)
         if sight.screen.prompt is Prompt.BUSY:
-            return Stop.NO_END
-        return Stop.STOPPED if found is Stop.NO_END else found
+            return StopResult.NO_END
+        return StopResult.STOPPED if found is StopResult.NO_END else found
 
     return _at_its_terminal(session, stop)
 
 
-def _at_its_terminal(session: Session, stop: Callable[[Sight], Stop | Refusal]) -> Stop | Refusal:
+def _at_its_terminal(
+    session: Session, stop: Callable[[Sight], StopResult | Refusal]
+) -> StopResult | Refusal:
     known = agents.load(session.dir)
     if known is None or not session.profile.terminal:
-        return Stop.AT_REST
+        return StopResult.AT_REST
     with lock.hold(session.dir.delivery_lock, timeout_s=DELIVERY_S):
         try:
             return stop(look(session, known.pane_id))
         except (NoServerError, MissingPaneError):
-            return Stop.AT_REST
+            return StopResult.AT_REST
 
 
 def _find_hindrance(session: Session) -> Refusal | None:
@@ -137,11 +139,11 @@ def _interrupt(
     within_s: float,
     *,
     another_may_follow: bool = False,
-) -> Stop:
+) -> StopResult:
     if not session.profile.interrupt_key:
-        return Stop.NO_KEY
+        return StopResult.NO_KEY
     pane, screen, _ = sight
     stopped = interrupt(session, pane, screen, by, within_s, another_may_follow=another_may_follow)
     if stopped is not None or look(session, pane.id).screen.prompt is not Prompt.BUSY:
-        return Stop.STOPPED
-    return Stop.NO_END
+        return StopResult.STOPPED
+    return StopResult.NO_END

@@ -17,7 +17,7 @@ from sm.adapters.tmux import Pane
 from sm.base.clock import wait_until
 from sm.base.refusal import Refusal
 from sm.messages import queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.messages.wire import Wire, make_wire
 from sm.sessions import agent_state
 from sm.sessions.session import Session
@@ -103,7 +103,7 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
         return await_receipt(session, message, RECEIPT_S + PIECE_S * len(way.pieces))
     write_atomic(directory.expect, "")
     take_back(session, typed)
-    queue.move(directory, message, Place.HANDED, Place.WAITING)
+    queue.move(directory, message, MessageFolder.HANDED, MessageFolder.WAITING)
     return refusal
 
 

@@ -40,7 +40,7 @@ BY_SIGHT = (Refusal.BUSY, Refusal.DIALOG, Refusal.DRAFT)
 """Reasons for which a message waits if the screen shows something that is known."""
 
 
-class Look(Struct, frozen=True):
+class TerminalLook(Struct, frozen=True):
     """The last look at a terminal that had drawn at `drawn_at`; times are in seconds since 1970.
 
     `digest` stands for the screen that was unknown, '' if it was known. It was there `since` then,
@@ -55,7 +55,7 @@ class Look(Struct, frozen=True):
     told_at: float = 0.0
 
 
-NEVER = Look()
+NEVER = TerminalLook()
 
 
 def read_drawn_at(session: Session) -> float | None:
@@ -66,7 +66,7 @@ def read_drawn_at(session: Session) -> float | None:
         return None
 
 
-def find(session: AnySession) -> Look | None:
+def find(session: AnySession) -> TerminalLook | None:
     """Return the unknown screen that a person was told about; None once the agent has gone on."""
     last = _read(session)
     return last if last.told_at and not _has_gone_on(session, last) else None
@@ -92,7 +92,7 @@ def tend(session: Session, refusal: Refusal | None, drawn_at: float | None) -> f
     return _look(session, last, drawn_at)
 
 
-def _find_due(last: Look, drawn_at: float, *, waits: bool) -> float:
+def _find_due(last: TerminalLook, drawn_at: float, *, waits: bool) -> float:
     """Return when the terminal is to be looked at; a time that is past means now."""
     is_new = last.drawn_at != drawn_at
     if last.told_at:  # a person may have answered, of which no hook has to tell
@@ -104,7 +104,7 @@ def _find_due(last: Look, drawn_at: float, *, waits: bool) -> float:
     return drawn_at + PATIENCE_S if is_new else math.inf
 
 
-def _look(session: Session, last: Look, drawn_at: float) -> float:
+def _look(session: Session, last: TerminalLook, drawn_at: float) -> float:
     known = agents.load(session.dir)
     try:
         sight = observe.look(session, known.pane_id) if known else None
@@ -116,7 +116,7 @@ def _look(session: Session, last: Look, drawn_at: float) -> float:
     if pane.keyed_at > pane.created and is_within(PATIENCE_S, pane.keyed_at):
         return pane.keyed_at + PATIENCE_S  # who types sees it
     if sight.screen.gone or not shows_unknown(observe.observe_terminal(session, sight)):
-        write_json(session.dir.looked, Look(drawn_at, now))
+        write_json(session.dir.looked, TerminalLook(drawn_at, now))
         return math.inf
     rows = [
         row
@@ -127,7 +127,7 @@ def _look(session: Session, last: Look, drawn_at: float) -> float:
     found = structs.replace(last, drawn_at=drawn_at, looked_at=now)
     if digest != last.digest or (last.told_at and _has_gone_on(session, last)):
         text = redact(" / ".join(rows[-LAST_ROWS:]))[:SHOWN]
-        found = Look(drawn_at, now, digest, since=drawn_at, text=text or EMPTY)
+        found = TerminalLook(drawn_at, now, digest, since=drawn_at, text=text or EMPTY)
     elif not last.told_at and is_within(observe.DRAWS_S, drawn_at):
         found = structs.replace(found, since=drawn_at)  # the same picture of what moves
     elif not last.told_at:
@@ -137,7 +137,7 @@ def _look(session: Session, last: Look, drawn_at: float) -> float:
     return _find_due(found, drawn_at, waits=True)
 
 
-def _tell(session: Session, found: Look) -> None:
+def _tell(session: Session, found: TerminalLook) -> None:
     what = "has shown a screen for a minute that sm does not know, and may wait for a person"
     alerts.note(
         session,
@@ -149,11 +149,11 @@ def _tell(session: Session, found: Look) -> None:
     )
 
 
-def _has_gone_on(session: AnySession | Session, last: Look) -> bool:
+def _has_gone_on(session: AnySession | Session, last: TerminalLook) -> bool:
     """Whether a hook has told anything, or the agent was launched again, since people were told."""
     told = agent_state.read(session.dir)
     return max(told.active_at, told.since) > last.told_at
 
 
-def _read(session: AnySession | Session) -> Look:
-    return read_rebuildable(session.dir.looked, Look) or NEVER
+def _read(session: AnySession | Session) -> TerminalLook:
+    return read_rebuildable(session.dir.looked, TerminalLook) or NEVER

@@ -25,7 +25,7 @@ SCREEN_LOOK_S = 0.5
 SURE_S = 0.5
 
 
-class Awaited(StrEnum):
+class AwaitedEvent(StrEnum):
     """Event that can be waited for. IDLE: the turn is over and no message waits for the session.
 
     A turn that was cut short, and goes on by itself, is not over.
@@ -36,7 +36,7 @@ class Awaited(StrEnum):
     DIALOG = "dialog"
 
 
-def await_event(session: AnySession, event: Awaited, timeout_s: float | None) -> bool | None:
+def await_event(session: AnySession, event: AwaitedEvent, timeout_s: float | None) -> bool | None:
     """Wait; True when the event has come, False when it cannot any more, None when time is up.
 
     No time counts while the session is paused: it begins again when that is over.
@@ -49,7 +49,7 @@ def await_event(session: AnySession, event: Awaited, timeout_s: float | None) ->
             deadline = Deadline(limit_s)
         ended = session.has_ended
         if ended or look():
-            return True if event is Awaited.END else not ended
+            return True if event is AwaitedEvent.END else not ended
         if deadline.is_over:
             return None
         time.sleep(pause_s)
@@ -73,26 +73,26 @@ def await_turn(session: AnySession, ident: str, timeout_s: float | None) -> str 
     return words
 
 
-def _look(session: Session, event: Awaited) -> tuple[Callable[[], bool], float]:
-    if event is Awaited.END:
+def _look(session: Session, event: AwaitedEvent) -> tuple[Callable[[], bool], float]:
+    if event is AwaitedEvent.END:
         return (lambda: False), LOOK_S
     if session.profile.hooks:
         return (lambda: _says(session, event)), LOOK_S
     return (lambda: _shows(session, event)), SCREEN_LOOK_S
 
 
-def _says(session: Session, event: Awaited) -> bool:
+def _says(session: Session, event: AwaitedEvent) -> bool:
     now = agent_state.read(session.dir)
     is_it = now.state is State(event.value) or _is_cut_short(session, event, now)
     if not is_it:
         return False
     # An agent whose own command gives it a task is idle for a moment before that.
-    return event is Awaited.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
+    return event is AwaitedEvent.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
 
 
-def _is_cut_short(session: Session, event: Awaited, now: AgentState) -> bool:
+def _is_cut_short(session: Session, event: AwaitedEvent, now: AgentState) -> bool:
     """Whether the turn has failed, and only a person or a message begins another."""
-    at_limit = event is Awaited.IDLE and now.state is State.LIMITED
+    at_limit = event is AwaitedEvent.IDLE and now.state is State.LIMITED
     return at_limit and is_turn_over(session, now)
 
 
@@ -111,11 +111,11 @@ def _is_free(session: Session) -> bool:
     return queue.is_empty(directory) and not directory.hold.exists()
 
 
-def _shows(session: Session, event: Awaited) -> bool:
+def _shows(session: Session, event: AwaitedEvent) -> bool:
     if read_prompt(session) is not Prompt(event.value):
         return False
     # An agent that was told something just now shows its prompt for a moment longer.
-    return event is Awaited.DIALOG or (
+    return event is AwaitedEvent.DIALOG or (
         _is_free(session) and not is_within(SETTLED_S, _told_at(session))
     )
 

@@ -19,7 +19,7 @@ from sm.messages import alerts, queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import Stop, stop_all
+from sm.messages.stopping import StopResult, stop_all
 from sm.sessions import agent_state, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.presence_rule import Deed
@@ -71,7 +71,7 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
             partial(find_obstacle, session, Deed.BRAKE),
             partial(spending_hold.note_stop, session.dir, ident),
         )
-        if isinstance(found, Refusal) or found is Stop.NO_END:
+        if isinstance(found, Refusal) or found is StopResult.NO_END:
             return time.time() + RETRY_S
         if told.state is State.BUSY:
             agent_state.overrule(session.dir, told, State.IDLE)

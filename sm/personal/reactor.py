@@ -19,7 +19,7 @@ from sm.issues.act import limiting
 from sm.messages import alerts
 from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.peer_texts import explain_session
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.messages.telling import tell_all
 from sm.personal import account, limit
 from sm.sessions import agent, agent_process, agent_state, machine, registry
@@ -170,6 +170,6 @@ def end(session: AdHocSession, how: str) -> None:
 def watch(session: AdHocSession) -> None:
     """Name the files whose change concerns the session."""
     directory = session.dir
-    watched = [directory.state, directory.context, directory.queue / Place.WAITING]
+    watched = [directory.state, directory.context, directory.queue / MessageFolder.WAITING]
     watched += list_watched(session.record.config) if session.record.config else []
     write_atomic(directory.watch, "".join(f"{path}\n" for path in watched))

@@ -20,7 +20,7 @@ from sm.context import progress, rotation_files, usage
 from sm.context.flags import read_flags
 from sm.messages import queue
 from sm.messages.follow_up import read_last_words
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions import activity, agent_state, monitors, pause, registry, window
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.presence_rule import LEFT_S, Deed, find_hindrance
@@ -135,7 +135,7 @@ READERS: Mapping[str, Callable[[AnySession], Any]] = {
     "monitor": monitors.is_watched,
     "rotation": lambda one: "" if one.is_over else progress.describe(one.dir),
     "pending": _read_pending,
-    "queued": lambda one: queue.count(one.dir, Place.WAITING),
+    "queued": lambda one: queue.count(one.dir, MessageFolder.WAITING),
     "words": read_words,
     "transcript": _read_transcript,
     "document": lambda one: str(rotation_files.read_last_document(one.dir) or ""),

@@ -15,7 +15,7 @@ from sm.context import rotation_files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, MessageKey, MessageKind, begin
 from sm.messages import hold, queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions import registry, window
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
@@ -92,13 +92,13 @@ def test_no_message_and_no_receipt_holds_a_rotation_up(
     session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
     asked = Message(id=record.make_message_id(MessageKey(MessageKind.ASK)), text="Write.")
     queue.put(session.dir, asked)
-    assert queue.move(session.dir, asked, Place.WAITING, Place.HANDED)
+    assert queue.move(session.dir, asked, MessageFolder.WAITING, MessageFolder.HANDED)
     damage(session.dir.typed)
     damage(session.dir.accepted)
     seen = observe(target(session, CLAUDE), record)
     assert (seen.lost, dict(seen.accepted)) == (frozenset(), {})
-    (session.dir.queue / Place.HANDED / asked.name).unlink()
-    damage(session.dir.queue / Place.HANDED / asked.name)
+    (session.dir.queue / MessageFolder.HANDED / asked.name).unlink()
+    damage(session.dir.queue / MessageFolder.HANDED / asked.name)
     assert not observe(target(session, CLAUDE), record).lost
 
 

@@ -27,7 +27,7 @@ from sm.context.monitor import tend_context
 from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
 from sm.context.thresholds import FillReading, Flags
 from sm.messages import queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent, hook_events, registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session
@@ -128,12 +128,12 @@ class Watched:
     @property
     def told(self) -> list[str]:
         """What the agent is about to be told, by age."""
-        waiting = queue.list_messages(self.session.dir, Place.WAITING)
+        waiting = queue.list_messages(self.session.dir, MessageFolder.WAITING)
         return [one.text for one in sorted(waiting, key=lambda one: one.created_at)]
 
     @property
     def parent_told(self) -> list[str]:
-        return [one.text for one in queue.list_messages(self.parent.dir, Place.WAITING)]
+        return [one.text for one in queue.list_messages(self.parent.dir, MessageFolder.WAITING)]
 
     @property
     def threshold(self) -> int | None:
@@ -164,7 +164,7 @@ def test_the_warning_comes_once_however_often_the_status_line_says_so(ann: Watch
         ann.at(50)
     ann.at(51)
     assert ann.told == [WARNING]
-    assert [one.mode for one in queue.list_messages(ann.session.dir, Place.WAITING)] == [
+    assert [one.mode for one in queue.list_messages(ann.session.dir, MessageFolder.WAITING)] == [
         Mode.SEQUENTIAL
     ]
     assert ann.threshold == 65
@@ -176,7 +176,9 @@ def test_critical_comes_once_and_at_once(ann: Watched) -> None:
         ann.at(65)
     ann.at(70)
     assert ann.told == [WARNING, CRITICAL]
-    modes = {one.text: one.mode for one in queue.list_messages(ann.session.dir, Place.WAITING)}
+    modes = {
+        one.text: one.mode for one in queue.list_messages(ann.session.dir, MessageFolder.WAITING)
+    }
     assert modes == {WARNING: Mode.SEQUENTIAL, CRITICAL: Mode.URGENT}
     assert ann.threshold == 85
     assert ann.events("context") == [WARNING, CRITICAL]
@@ -398,8 +400,8 @@ def test_a_context_that_is_taken_up_again_is_told_again(ann: Watched) -> None:
 
 def _taken(ann: Watched) -> None:
     """The agent has got what waited for it."""
-    for one in queue.list_messages(ann.session.dir, Place.WAITING):
-        queue.move(ann.session.dir, one, Place.WAITING, Place.HANDED)
+    for one in queue.list_messages(ann.session.dir, MessageFolder.WAITING):
+        queue.move(ann.session.dir, one, MessageFolder.WAITING, MessageFolder.HANDED)
         queue.settle(ann.session.dir, one)
 
 

@@ -19,7 +19,7 @@ from sm.context.flags import (
 )
 from sm.context.thresholds import FillReading, Flags, Notice
 from sm.messages import queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent_state
 from sm.sessions.failure import parse_usage
 from sm.store.paths import Root
@@ -158,7 +158,7 @@ def test_what_still_waits_to_be_told_of_the_old_context_is_taken_back(hooks: Hoo
         assert queue.put(hooks.dir, Message(id=ident, text=str(notice), mode=Mode.URGENT))
     assert queue.put(hooks.dir, Message(id="somebody", text="hello"))
     rearm(hooks.dir, time.time())
-    assert [one.id for one in queue.list_messages(hooks.dir, Place.WAITING)] == ["somebody"]
+    assert [one.id for one in queue.list_messages(hooks.dir, MessageFolder.WAITING)] == ["somebody"]
 
 
 def test_each_filling_of_each_context_has_messages_of_its_own(hooks: Hooks) -> None:

@@ -15,7 +15,7 @@ from sm.issues.act.effects import make_effect_id
 from sm.issues.act.pending import STUCK_S
 from sm.issues.act.problem import read_problem
 from sm.messages import queue
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions.history import fold
 from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import journal, lock
@@ -116,7 +116,7 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
 def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stage) -> None:
     session = stage.session(1)
     name = f"{time.time_ns():019d}-{queue.make_id()}.sequential"
-    link = session.dir.queue / Place.WAITING / name
+    link = session.dir.queue / MessageFolder.WAITING / name
     ensure_private_dir(link.parent)
     link.symlink_to("/nowhere")
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 
 from sm.issues.act import retry
 from sm.messages import queue, subscriptions
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions import registry
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.files import ensure_private_dir
@@ -27,8 +27,8 @@ def begin_to_wait(play: Play) -> tuple[IssueSession, AnySession]:
     subscriptions.add(session.dir, "aaaaaaaa", waiter.name)
     queue.put(session.dir, Message(id="aaaaaaaa", text="Build it."))
     ensure_private_dir(waiter.dir.queue, parents=False)
-    shutil.rmtree(waiter.dir.queue / Place.WAITING, ignore_errors=True)
-    (waiter.dir.queue / Place.WAITING).touch()
+    shutil.rmtree(waiter.dir.queue / MessageFolder.WAITING, ignore_errors=True)
+    (waiter.dir.queue / MessageFolder.WAITING).touch()
     play.side.open().issues.close(issue)
     seen_anew(play)
     play.react(issue)
@@ -39,7 +39,7 @@ def begin_to_wait(play: Play) -> tuple[IssueSession, AnySession]:
 def test_who_cannot_be_told_of_an_end_is_told_later(play: Play) -> None:
     session, waiter = begin_to_wait(play)
     assert session.dir.identity.exists()
-    (waiter.dir.queue / Place.WAITING).unlink()
+    (waiter.dir.queue / MessageFolder.WAITING).unlink()
     play.react(session.issue)
     assert not session.dir.identity.exists()
     [told] = [text for text in texts(waiter) if "has ended" in text]

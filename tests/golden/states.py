@@ -46,7 +46,7 @@ from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Seen, Shown, Standing
 from sm.messages import queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.plugins import OURS
 from sm.plugins.chat import operations
 from sm.plugins.cost.settings import find_ledger
@@ -417,8 +417,8 @@ def _write_files(world: World) -> None:
         done = Message(id="c" * 16, text="Begin.", source=person, mode=Mode.IMPORTANT)
         for message in (waiting, handed, done):
             queue.put(session.dir, message)
-        queue.move(session.dir, handed, Place.WAITING, Place.HANDED)
-        queue.move(session.dir, done, Place.WAITING, Place.DONE)
+        queue.move(session.dir, handed, MessageFolder.WAITING, MessageFolder.HANDED)
+        queue.move(session.dir, done, MessageFolder.WAITING, MessageFolder.DONE)
     with CLOCK.ago(400):
         for number, error in enumerate(("", "the agent wrote no document")):
             begun = begin(f"r-{number}", Cause.CYCLE, NOW - 500, "old")
@@ -566,7 +566,7 @@ def find_head(world: World, pull: int) -> str:
 def list_told(world: World) -> Iterator[tuple[str, str]]:
     """What waits for agents, on the forge and in the outbox: whose it is, and its text."""
     for name in registry.list_session_names(world.root):
-        for place in (Place.WAITING, Place.HANDED, Place.DONE):
+        for place in (MessageFolder.WAITING, MessageFolder.HANDED, MessageFolder.DONE):
             for message in queue.list_messages(world.root.session(name), place):
                 yield f"message for {name} ({place}, {message.mode})", message.text
         if found := plan.read_pending(world.root.session(name)):

@@ -13,7 +13,7 @@ from sm.base.errors import SmError
 from sm.messages import cancel as cancelling
 from sm.messages import queue, subscriptions
 from sm.messages.cancel import cancel
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
@@ -51,7 +51,7 @@ def session(root: Root) -> AdHocSession:
 
 
 def hand_over(session: AdHocSession, *, typed_ago_s: float) -> None:
-    queue.move(session.dir, ONE, Place.WAITING, Place.HANDED)
+    queue.move(session.dir, ONE, MessageFolder.WAITING, MessageFolder.HANDED)
     write_json(session.dir.typed, TypedMessage(ONE.id, 3, "hello", time.time() - typed_ago_s))
     session.dir.expect.write_text(f"{ONE.id} exact\nhello\n\n")
 
@@ -76,7 +76,7 @@ def test_a_message_that_was_never_confirmed_is_under_way_no_more(session: AdHocS
 def test_a_message_that_a_hook_has_handed_over_is_taken_back_in_time(
     session: AdHocSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.move(session.dir, ONE, Place.WAITING, Place.HANDED)
+    queue.move(session.dir, ONE, MessageFolder.WAITING, MessageFolder.HANDED)
     session.dir.expect.write_text(f"{'b' * 16} exact\nother\n\n")
     with pytest.raises(SmError, match="a minute"):
         cancel(Caller(), session, ONE.id)
@@ -90,7 +90,7 @@ def test_a_message_that_is_just_being_handed_over_is_not_taken_back(session: AdH
     hand_over(session, typed_ago_s=5)
     with pytest.raises(SmError, match="a minute"):
         cancel(Caller(), session, ONE.id)
-    assert queue.find_place(session.dir, ONE.id) is Place.HANDED
+    assert queue.find_place(session.dir, ONE.id) is MessageFolder.HANDED
     assert list(subscriptions.list_waiters(session.dir))
 
 
@@ -102,7 +102,7 @@ def test_a_message_that_the_agent_has_is_not_taken_back(session: AdHocSession) -
     queue.settle(session.dir, ONE)
     with pytest.raises(SmError, match="delivered already"):
         cancel(Caller(), session, ONE.id)
-    assert queue.find_place(session.dir, ONE.id) is Place.DONE
+    assert queue.find_place(session.dir, ONE.id) is MessageFolder.DONE
 
 
 @pytest.mark.parametrize("handed", [False, True])
@@ -122,7 +122,7 @@ def test_a_session_takes_back_only_what_it_has_sent(
 def test_an_unknown_message_is_not_taken_back(session: AdHocSession, ident: str) -> None:
     with pytest.raises(SmError, match="there is none of this id"):
         cancel(Caller(), session, ident)
-    assert queue.find_place(session.dir, ONE.id) is Place.WAITING
+    assert queue.find_place(session.dir, ONE.id) is MessageFolder.WAITING
 
 
 @pytest.fixture

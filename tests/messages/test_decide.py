@@ -12,12 +12,12 @@ from msgspec import Struct
 from sm.adapters.agent.prompt import Prompt
 from sm.base.refusal import Refusal
 from sm.messages.decide import (
-    Act,
+    FirstAction,
     Handed,
     Heard,
     Offered,
     Overtaken,
-    Start,
+    PendingAction,
     Terminal,
     Typed,
     decide_handed,
@@ -43,7 +43,7 @@ HANDED: list[Handed] = [*combine(Offered), *combine(Typed), *combine(Overtaken)]
 def test_a_text_is_typed_only_where_it_begins_a_turn_and_a_draft_survives() -> None:
     typed = 0
     for at, urgent in product(TERMINALS, (False, True)):
-        if decide_waiting(at, urgent=urgent) is Start.TYPE:
+        if decide_waiting(at, urgent=urgent) is FirstAction.TYPE:
             typed += 1
             assert at.prompt is Prompt.IDLE
             assert at.takes_keys
@@ -55,7 +55,7 @@ def test_a_text_is_typed_only_where_it_begins_a_turn_and_a_draft_survives() -> N
 def test_only_an_urgent_message_interrupts_and_no_compaction() -> None:
     interrupted = 0
     for at, urgent in product(TERMINALS, (False, True)):
-        if decide_waiting(at, urgent=urgent) is Start.INTERRUPT:
+        if decide_waiting(at, urgent=urgent) is FirstAction.INTERRUPT:
             interrupted += 1
             assert urgent
             assert at.prompt is Prompt.BUSY
@@ -68,14 +68,14 @@ def test_only_an_urgent_message_interrupts_and_no_compaction() -> None:
 def test_what_is_left_of_a_message_is_erased_first_and_only_where_keys_may_be_pressed() -> None:
     for at, urgent in product(TERMINALS, (False, True)):
         start = decide_waiting(at, urgent=urgent)
-        assert (start is Start.ERASE) == (at.holds_rest and find_key_obstacle(at) is None)
-        assert not at.holds_rest or start not in (Start.TYPE, Start.INTERRUPT)
+        assert (start is FirstAction.ERASE) == (at.holds_rest and find_key_obstacle(at) is None)
+        assert not at.holds_rest or start not in (FirstAction.TYPE, FirstAction.INTERRUPT)
 
 
 def test_only_a_menu_without_need_of_an_answer_is_closed() -> None:
     closed = 0
     for at, urgent in product(TERMINALS, (False, True)):
-        if decide_waiting(at, urgent=urgent) is Start.CLOSE:
+        if decide_waiting(at, urgent=urgent) is FirstAction.CLOSE:
             closed += 1
             assert at.prompt is Prompt.DIALOG
             assert at.shows_menu
@@ -106,10 +106,10 @@ def test_a_message_is_put_back_only_if_the_agent_certainly_does_not_have_it() ->
     put_back = 0
     for facts in HANDED:
         act = decide_handed(facts)
-        if act is Act.TAKE_BACK:
+        if act is PendingAction.TAKE_BACK:
             assert isinstance(facts, Typed)
             assert not facts.typed
-        elif act is Act.PUT_BACK:
+        elif act is PendingAction.PUT_BACK:
             put_back += 1
             if isinstance(facts, Overtaken):
                 assert facts.readable or not facts.typed
@@ -121,7 +121,7 @@ def test_a_message_is_put_back_only_if_the_agent_certainly_does_not_have_it() ->
 def test_what_was_typed_as_often_as_may_be_is_not_put_back() -> None:
     for facts in HANDED:
         if not isinstance(facts, Offered) and facts.exhausted:
-            assert decide_handed(facts) is not Act.PUT_BACK
+            assert decide_handed(facts) is not PendingAction.PUT_BACK
 
 
 def test_while_a_receipt_may_come_nothing_is_concluded() -> None:
@@ -131,13 +131,13 @@ def test_while_a_receipt_may_come_nothing_is_concluded() -> None:
                 Offered(may_come=True)
                 | Typed(typed=True, confirms=True, stands=False, is_early=True)
             ):
-                assert decide_handed(facts) is Act.WAIT
+                assert decide_handed(facts) is PendingAction.WAIT
 
 
 def test_the_keys_that_submit_are_pressed_only_for_what_stands_there() -> None:
     pressed = 0
     for facts in HANDED:
-        if decide_handed(facts) is Act.SUBMIT:
+        if decide_handed(facts) is PendingAction.SUBMIT:
             pressed += 1
             assert isinstance(facts, Typed)
             assert facts.typed
@@ -148,21 +148,21 @@ def test_the_keys_that_submit_are_pressed_only_for_what_stands_there() -> None:
 
 def test_the_transcript_is_asked_once_at_most() -> None:
     for facts in HANDED:
-        if decide_handed(facts) is Act.LOOK_UP:
+        if decide_handed(facts) is PendingAction.LOOK_UP:
             assert not isinstance(facts, Overtaken)
             assert facts.heard is Heard.UNASKED
 
 
 def test_what_is_left_of_a_message_in_the_composer_is_waited_for() -> None:
     missed = Typed(typed=True, heard=Heard.NO)
-    assert decide_handed(missed) is Act.PUT_BACK
-    assert decide_handed(Typed(typed=True, heard=Heard.NO, is_left=True)) is Act.WAIT
+    assert decide_handed(missed) is PendingAction.PUT_BACK
+    assert decide_handed(Typed(typed=True, heard=Heard.NO, is_left=True)) is PendingAction.WAIT
 
 
 def test_what_cannot_be_looked_up_is_left_alone() -> None:
-    assert decide_handed(Typed(typed=True, heard=Heard.UNKNOWN)) is Act.LEAVE
+    assert decide_handed(Typed(typed=True, heard=Heard.UNKNOWN)) is PendingAction.LEAVE
     lost = Offered(may_come=False, readable=False, heard=Heard.UNKNOWN)
-    assert decide_handed(lost) is Act.LEAVE
+    assert decide_handed(lost) is PendingAction.LEAVE
     late = Offered(may_come=False, readable=True, heard=Heard.UNKNOWN)
-    assert decide_handed(late) is Act.WAIT
-    assert decide_handed(Overtaken(typed=True, readable=False)) is Act.LEAVE
+    assert decide_handed(late) is PendingAction.WAIT
+    assert decide_handed(Overtaken(typed=True, readable=False)) is PendingAction.LEAVE

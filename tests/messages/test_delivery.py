@@ -13,7 +13,7 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.typing import TypedMessage, list_keys, type_message
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
@@ -234,14 +234,14 @@ def test_an_agent_without_a_terminal_is_refused(target: Session) -> None:
 
 def test_what_stands_in_the_queue_is_named_by_its_place(target: Session) -> None:
     deliver(target, "text")
-    assert [m.text for m in queue.list_messages(target.dir, Place.DONE)] == ["text"]
+    assert [m.text for m in queue.list_messages(target.dir, MessageFolder.DONE)] == ["text"]
 
 
 def test_what_was_refused_does_not_pass_for_what_was_typed_last(target: Session) -> None:
     assert deliver(target, "first") == TYPED
     second = Message(id="bbbbbbbb", text="second")
     queue.put(target.dir, second)
-    queue.move(target.dir, second, Place.WAITING, Place.HANDED)
+    queue.move(target.dir, second, MessageFolder.WAITING, MessageFolder.HANDED)
     pane, shown = target.tmux.look(agent_of(target).pane_id, escapes=True)
     stale = read_screen(target.profile, shown.replace("❯\u00a0", "❯\u00a0gone since"))
     assert type_message(target, pane, stale, second) is Refusal.CHANGED
@@ -255,7 +255,7 @@ def test_one_that_was_typed_in_vain_holds_no_other_up(
 ) -> None:
     lost = Message(id="bbbbbbbb", text="lost", created_at=1.0)
     queue.put(target.dir, lost)
-    queue.move(target.dir, lost, Place.WAITING, Place.HANDED)
+    queue.move(target.dir, lost, MessageFolder.WAITING, MessageFolder.HANDED)
     for key in list_keys(lost.id):
         tmux.command("set-option", "-p", "-t", agent_of(target).pane_id, f"@sm_typed_{key}", "1")
     assert deliver(target, "another") == TYPED

@@ -25,7 +25,7 @@ from sm.messages import interrupt as interruption
 from sm.messages.decide import Typed
 from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.observe import Sight
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.typing import TypedMessage
 from sm.sessions import agent_state
 from sm.sessions.session import Session
@@ -97,7 +97,7 @@ def handed(
     message = Message(id=ident, text=text, created_at=created_at)
     directory = target.dir
     queue.put(directory, message)
-    queue.move(directory, message, Place.WAITING, Place.HANDED)
+    queue.move(directory, message, MessageFolder.WAITING, MessageFolder.HANDED)
     with directory.offered.open("a") as file:
         file.write(f"{message.name} {line}\n")
     directory.offered.chmod(0o600)
@@ -142,7 +142,7 @@ def stands(target: Session, added: str = "", instead: str = "") -> Typed:
     ident = "aaaaaaaa"
     message = Message(id=ident, text=WIDE)
     queue.put(target.dir, message)
-    queue.move(target.dir, message, Place.WAITING, Place.HANDED)
+    queue.move(target.dir, message, MessageFolder.WAITING, MessageFolder.HANDED)
     write_json(target.dir.typed, TypedMessage(ident, 1, WIDE, time.time()))
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     screen = Screen(Prompt.IDLE, instead or f"{WIDE[:78]}\n{WIDE[78:]}{added}")
@@ -167,7 +167,7 @@ def test_a_short_first_line_is_enough_where_the_others_are_not_shown(target: Ses
     ident, text = "aaaaaaaa", "[sm] message from ann:\nthe tests are green"
     message = Message(id=ident, text=text)
     queue.put(target.dir, message)
-    queue.move(target.dir, message, Place.WAITING, Place.HANDED)
+    queue.move(target.dir, message, MessageFolder.WAITING, MessageFolder.HANDED)
     write_json(target.dir.typed, TypedMessage(ident, 1, text.split("\n")[0], time.time()))
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     screen = Screen(Prompt.IDLE, "[sm] message from ann:")
@@ -189,7 +189,7 @@ def test_a_message_that_was_not_heard_is_typed_again_although_another_was_typed_
 ) -> None:
     """Tmux remembers its first attempt: that one would not be typed."""
     deliver(target, "first")
-    first = queue.find(target.dir, Place.HANDED, "aaaaaaaa")
+    first = queue.find(target.dir, MessageFolder.HANDED, "aaaaaaaa")
     assert first
     write_json(target.dir.typed, TypedMessage("bbbbbbbb", 1, "urgent", 2000.0))
     assert transcript.is_file()
@@ -296,7 +296,7 @@ def test_offers_that_are_settled_already_are_dropped_with_the_next_one(
     writes_down(transcript, "heard")
     says(target, "busy", active=time.time())
     assert delivery.drain(target) is Refusal.HANDED
-    assert queue.find_place(directory, heard.id) is Place.DONE
+    assert queue.find_place(directory, heard.id) is MessageFolder.DONE
     assert directory.offered.read_text() == f"{left.name} {of_now}\n"
 
 
@@ -306,7 +306,7 @@ def test_an_offer_that_was_cancelled_leaves_no_hook_in_doubt(
     directory = target.dir
     cancelled = handed(target, "aaaaaaaa", "cancelled", f"c1 compacted:{time.time()}")
     left = handed(target, "bbbbbbbb", "of this turn", "c1 p1 2.5")
-    (directory.queue / Place.HANDED / cancelled.name).unlink()
+    (directory.queue / MessageFolder.HANDED / cancelled.name).unlink()
     says(target, "busy", active=time.time())
     assert delivery.drain(target) is Refusal.HANDED
     assert directory.offered.read_text() == f"{left.name} c1 p1 2.5\n"
@@ -422,7 +422,7 @@ def typed_and_done(target: Session, ident: str, text: str) -> Message:
     directory = target.dir
     message = Message(id=ident, text=text, created_at=2000.0)
     queue.put(directory, message)
-    queue.move(directory, message, Place.WAITING, Place.DONE)
+    queue.move(directory, message, MessageFolder.WAITING, MessageFolder.DONE)
     write_json(directory.typed, TypedMessage(ident, 1, text, 2000.0))
     return message
 
@@ -486,7 +486,7 @@ def test_a_prompt_that_comes_back_late_is_waited_for(target: Session, transcript
     late.start()
     interrupt_now(target)
     late.join()
-    assert queue.find_place(target.dir, message.id) is Place.WAITING
+    assert queue.find_place(target.dir, message.id) is MessageFolder.WAITING
 
 
 def test_a_turn_that_ends_with_its_prompt_kept_is_not_waited_for(
@@ -536,7 +536,7 @@ def test_a_prompt_that_was_taken_back_is_not_kept_for_its_words_of_old(
     transcript.write_text("\n".join([*lines, json.dumps(urgent)]) + "\n")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(target)
-    assert queue.find_place(target.dir, message.id) is Place.WAITING
+    assert queue.find_place(target.dir, message.id) is MessageFolder.WAITING
 
 
 def test_a_prompt_that_was_taken_back_and_has_come_again_is_not_told_once_more(
@@ -549,7 +549,7 @@ def test_a_prompt_that_was_taken_back_and_has_come_again_is_not_told_once_more(
     writes_down(transcript, "stop that")
     message = typed_and_done(target, "aaaaaaaa", "continue")
     assert settle_interrupted(target)
-    assert queue.find_place(target.dir, message.id) is Place.DONE
+    assert queue.find_place(target.dir, message.id) is MessageFolder.DONE
     assert not target.dir.interrupted.exists()
 
 
@@ -558,13 +558,13 @@ def test_a_prompt_that_was_interrupted_before_it_was_written_down_waits_again(
 ) -> None:
     """After half a minute it counted as heard: a slow agent CLI had forgotten it."""
     message = typed_and_done(target, "aaaaaaaa", "continue")
-    os.utime(target.dir.queue / Place.DONE / message.name, (2001.0, 2001.0))
+    os.utime(target.dir.queue / MessageFolder.DONE / message.name, (2001.0, 2001.0))
     writes_down(transcript, "before", at=1000.0)
     found = Interrupted(message.id, "bbbbbbbb", at=time.time() - 60, typed_at=2000.0)
     write_json(target.dir.interrupted, found)
     writes_down(transcript, "stop that")
     assert settle_interrupted(target)
-    assert queue.find_place(target.dir, message.id) is Place.WAITING
+    assert queue.find_place(target.dir, message.id) is MessageFolder.WAITING
 
 
 def test_a_clock_that_was_set_back_leaves_no_interruption_open(
@@ -584,5 +584,5 @@ def test_an_interruption_into_which_nobody_can_look_holds_nothing_up(
     message = typed_and_done(target, "aaaaaaaa", "before")
     interrupted(target, message.id, "bbbbbbbb")
     assert settle_interrupted(of(target, profile))
-    assert queue.find_place(target.dir, message.id) is Place.DONE
+    assert queue.find_place(target.dir, message.id) is MessageFolder.DONE
     assert not target.dir.interrupted.exists()

@@ -11,7 +11,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
 from sm.messages import queue
 from sm.messages.interrupt import is_protected
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.typing import TypedMessage
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
@@ -46,7 +46,7 @@ def tell(target: Session, message: Message) -> None:
     """As if it had been typed, and confirmed."""
     directory = target.dir
     queue.put(directory, message)
-    queue.move(directory, message, Place.WAITING, Place.HANDED)
+    queue.move(directory, message, MessageFolder.WAITING, MessageFolder.HANDED)
     queue.accept(directory, message.id)
     queue.settle(directory, message)
     write_json(directory.typed, TypedMessage(message.id, 1, message.text, time.time()))

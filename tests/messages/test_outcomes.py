@@ -10,7 +10,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.messages import delivery, outcomes, queue
-from sm.messages.queue import PERSON, Message, Place
+from sm.messages.queue import PERSON, Message, MessageFolder
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session
@@ -38,7 +38,7 @@ def session(root: Root, tmp_path: Path) -> Session:
 
 def hand_over(session: Session, message: Message = ONE) -> None:
     queue.put(session.dir, message)
-    queue.move(session.dir, message, Place.WAITING, Place.HANDED)
+    queue.move(session.dir, message, MessageFolder.WAITING, MessageFolder.HANDED)
 
 
 def list_outcomes(session: Session) -> list[MessageEnd]:
@@ -51,7 +51,7 @@ def test_each_change_is_told_and_none_twice(session: Session) -> None:
     outcomes.settle(session, ONE)
     outcomes.note_return(session, ONE)
     outcomes.note_return(session, ONE)  # who did so first was killed
-    queue.move(session.dir, ONE, Place.DONE, Place.HANDED)
+    queue.move(session.dir, ONE, MessageFolder.DONE, MessageFolder.HANDED)
     outcomes.settle(session, ONE)
     assert list_outcomes(session) == [ACCEPTED, RETURNED, ACCEPTED]
     outcomes.note_return(session, ONE)
@@ -63,7 +63,7 @@ def test_each_change_is_told_and_none_twice(session: Session) -> None:
 def test_what_a_killed_process_has_not_told_is_told_and_old_receipts_go(session: Session) -> None:
     hand_over(session)
     queue.accept(session.dir, ONE.id)
-    queue.move(session.dir, ONE, Place.HANDED, Place.DONE)
+    queue.move(session.dir, ONE, MessageFolder.HANDED, MessageFolder.DONE)
     queue.accept(session.dir, "b" * 8)  # of a message that nobody knows any more
     under_way = structs.replace(ONE, id="c" * 8)
     hand_over(session, under_way)

@@ -11,7 +11,7 @@ import pytest
 
 from sm.base.errors import StateError, UsageError
 from sm.messages import queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.store.paths import SessionDir
 from tests.helpers import HANG_S
 
@@ -33,21 +33,21 @@ def test_a_message_is_where_its_file_is(directory: SessionDir) -> None:
     one = message("a")
     assert queue.is_empty(directory)
     assert queue.put(directory, one)
-    assert queue.find_place(directory, one.id) is Place.WAITING
-    assert queue.move(directory, one, Place.WAITING, Place.HANDED)
-    assert not queue.move(directory, one, Place.WAITING, Place.HANDED)
-    assert queue.find_place(directory, one.id) is Place.HANDED
+    assert queue.find_place(directory, one.id) is MessageFolder.WAITING
+    assert queue.move(directory, one, MessageFolder.WAITING, MessageFolder.HANDED)
+    assert not queue.move(directory, one, MessageFolder.WAITING, MessageFolder.HANDED)
+    assert queue.find_place(directory, one.id) is MessageFolder.HANDED
     assert not queue.is_empty(directory)
     queue.settle(directory, one)
-    assert queue.find_place(directory, one.id) is Place.DONE
-    assert queue.list_messages(directory, Place.DONE) == [one]
+    assert queue.find_place(directory, one.id) is MessageFolder.DONE
+    assert queue.list_messages(directory, MessageFolder.DONE) == [one]
 
 
 def test_a_message_is_queued_once_wherever_it_is_by_then(directory: SessionDir) -> None:
     one = message("a")
     assert queue.put(directory, one)
     assert not queue.put(directory, one)
-    queue.move(directory, one, Place.WAITING, Place.HANDED)
+    queue.move(directory, one, MessageFolder.WAITING, MessageFolder.HANDED)
     assert not queue.put(directory, one)
     queue.settle(directory, one)
     assert not queue.put(directory, one)
@@ -63,14 +63,14 @@ def test_urgent_and_important_ones_go_before_and_the_others_by_age(directory: Se
         message("f", at=6),
     ):
         queue.put(directory, one)
-    found = [m.id[0] for m in queue.list_messages(directory, Place.WAITING)]
+    found = [m.id[0] for m in queue.list_messages(directory, MessageFolder.WAITING)]
     assert found == ["d", "c", "e", "a", "b", "f"]
 
 
 def test_any_text_comes_back_as_it_was(directory: SessionDir) -> None:
     text = "a\"'`$\\\n\t\u2028é✓👩‍👩‍👧\r" * 1000
     queue.put(directory, message("a", text))
-    assert queue.list_messages(directory, Place.WAITING)[0].text == text
+    assert queue.list_messages(directory, MessageFolder.WAITING)[0].text == text
 
 
 def test_a_hook_finds_the_text_as_one_line_of_ascii_json_and_its_size(
@@ -100,7 +100,7 @@ def test_a_hook_finds_what_is_shown_of_a_message_for_the_running_turn(
         whole = f"sm queue session --show {one.id}"
         assert json.loads(shown) == "é\n" * 40 + f"… all of it: {whole}"
         assert (shown.isascii(), rest) == (True, b"")
-        assert queue.find(directory, Place.WAITING, one.id) == one
+        assert queue.find(directory, MessageFolder.WAITING, one.id) == one
 
 
 def test_of_a_persons_message_the_sender_is_shown_too(directory: SessionDir) -> None:
@@ -121,14 +121,14 @@ def test_a_message_that_was_queued_before_there_were_sources_is_read(
     first, second, *_ = path.read_bytes().split(b"\n")
     old = {k: v for k, v in json.loads(second).items() if k not in ("source", "summary")}
     path.write_bytes(first + b"\n" + json.dumps(old).encode() + b"\n")
-    assert queue.list_messages(directory, Place.WAITING) == [one]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [one]
 
 
 def test_a_message_that_nobody_has_handed_over_can_be_taken_back(directory: SessionDir) -> None:
     one, other = message("a"), message("b")
     queue.put(directory, one)
     queue.put(directory, other)
-    queue.move(directory, other, Place.WAITING, Place.HANDED)
+    queue.move(directory, other, MessageFolder.WAITING, MessageFolder.HANDED)
     assert queue.withdraw(directory, one.id)
     assert queue.find_place(directory, one.id) is None
     assert not queue.withdraw(directory, other.id)
@@ -144,7 +144,7 @@ def test_what_a_killed_writer_has_left_is_no_message_and_is_cleared(directory: S
     os.utime(left, (1, 1))
     queue.tidy(directory)
     assert not left.exists()
-    assert queue.list_messages(directory, Place.WAITING) == [one]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [one]
 
 
 def test_the_steer_mark_stands_as_long_as_one_waits(directory: SessionDir) -> None:
@@ -164,9 +164,9 @@ def test_only_so_many_delivered_ones_are_kept(
     for number in range(4):
         one = Message(id=f"{number:08d}", text="x", created_at=number)
         queue.put(directory, one)
-        queue.move(directory, one, Place.WAITING, Place.HANDED)
+        queue.move(directory, one, MessageFolder.WAITING, MessageFolder.HANDED)
         queue.settle(directory, one)
-    assert [m.id[-1] for m in queue.list_messages(directory, Place.DONE)] == ["2", "3"]
+    assert [m.id[-1] for m in queue.list_messages(directory, MessageFolder.DONE)] == ["2", "3"]
 
 
 def damage(directory: SessionDir, damaged: Message, content: bytes) -> Path:
@@ -193,10 +193,10 @@ def test_a_damaged_message_is_in_nobodys_way_and_named_once(
     for one in (first, damaged, last):
         queue.put(directory, one)
     damage(directory, damaged, b'"\xff"\n{}\n')
-    assert queue.list_messages(directory, Place.WAITING) == [first, last]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [first, last]
     assert capsys.readouterr().err.count(damaged.id) == 1
     assert [path.name for path in queue.list_damaged(directory)] == [damaged.name]
-    assert queue.list_messages(directory, Place.WAITING) == [first, last]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [first, last]
     assert capsys.readouterr().err == ""
 
 
@@ -204,10 +204,10 @@ def test_nobody_waits_for_a_damaged_message(directory: SessionDir) -> None:
     one = message("a")
     queue.put(directory, one)
     damage(directory, one, b"nonsense")
-    assert queue.find(directory, Place.WAITING, one.id) is None
+    assert queue.find(directory, MessageFolder.WAITING, one.id) is None
     assert queue.is_empty(directory)
     assert queue.put(directory, one)  # what can be told again is told again
-    assert queue.list_messages(directory, Place.WAITING) == [one]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [one]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_whatever_is_in_place_of_a_message_is_set_aside_and_holds_no_other_up(
     path = directory.queue / "new" / one.name
     path.unlink()
     damage(path)
-    assert queue.list_messages(directory, Place.WAITING) == [two]
+    assert queue.list_messages(directory, MessageFolder.WAITING) == [two]
     assert queue.list_damaged(directory) == [directory.queue / "damaged" / one.name]
 
 
@@ -267,7 +267,7 @@ def test_a_notification_that_several_tell_at_once_is_queued_once(directory: Sess
     for one in tellers:
         one.communicate(timeout=HANG_S)
         assert one.returncode == 0
-    told = [one.id for one in queue.list_messages(directory, Place.WAITING)]
+    told = [one.id for one in queue.list_messages(directory, MessageFolder.WAITING)]
     assert told == [f"{number:08d}" for number in range(rounds)]
     assert not list((directory.queue / "tmp").iterdir())
 
@@ -354,20 +354,20 @@ def test_one_message_is_found_without_reading_the_others(directory: SessionDir) 
     queue.put(directory, one)
     queue.put(directory, other)
     damage(directory, other, b"nonsense")
-    assert queue.find(directory, Place.WAITING, one.id) == one
-    assert queue.find(directory, Place.DONE, one.id) is None
-    assert queue.find(directory, Place.WAITING, "*") is None
+    assert queue.find(directory, MessageFolder.WAITING, one.id) == one
+    assert queue.find(directory, MessageFolder.DONE, one.id) is None
+    assert queue.find(directory, MessageFolder.WAITING, "*") is None
     assert not queue.list_damaged(directory)
 
 
 def test_the_age_of_the_oldest_is_told_by_names(directory: SessionDir) -> None:
-    both = (Place.WAITING, Place.HANDED)
+    both = (MessageFolder.WAITING, MessageFolder.HANDED)
     assert queue.find_oldest_at(directory, *both) is None
     old, young = message("a", at=100.5), message("b", mode=Mode.URGENT, at=200.5)
     for one in (young, old):
         queue.put(directory, one)
         damage(directory, one, b"nonsense")
     assert queue.find_oldest_at(directory, *both) == 100.5
-    assert queue.move(directory, old, Place.WAITING, Place.HANDED)
-    assert queue.find_oldest_at(directory, Place.WAITING) == 200.5
+    assert queue.move(directory, old, MessageFolder.WAITING, MessageFolder.HANDED)
+    assert queue.find_oldest_at(directory, MessageFolder.WAITING) == 200.5
     assert queue.find_oldest_at(directory, *both) == 100.5

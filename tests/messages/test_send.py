@@ -315,14 +315,14 @@ def test_a_session_whose_agent_is_about_to_be_started_has_not_ended(company: Com
             )
         ),
     )
-    assert wait.await_event(session, wait.Awaited.IDLE, 0.2) is None
+    assert wait.await_event(session, wait.AwaitedEvent.IDLE, 0.2) is None
 
 
 def test_an_agent_whose_context_is_being_replaced_is_not_idle(company: Company) -> None:
     company.new("ann")
     session = company.session("ann")
     write_atomic(session.dir.hold, "0123456789abcdef\n")
-    assert wait.await_event(session, wait.Awaited.IDLE, 0.2) is None
+    assert wait.await_event(session, wait.AwaitedEvent.IDLE, 0.2) is None
 
 
 def test_waiting_for_an_agent_that_dies_fails_and_for_its_end_succeeds(company: Company) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sm.base.errors import StateError
 from sm.messages import queue, subscriptions
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.messages.telling import tell_all
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -28,7 +28,7 @@ def test_who_cannot_be_told_now_is_told_later(root: Root, tmp_path: Path) -> Non
     teller, receiver = settle(root, tmp_path, "s-1"), settle(root, tmp_path, "s-2")
     subscriptions.add(teller.dir, "aaaaaaaa", receiver.name)
     ensure_private_dir(receiver.dir.queue, parents=False)
-    folder = receiver.dir.queue / Place.WAITING
+    folder = receiver.dir.queue / MessageFolder.WAITING
     folder.touch()
     queue.put(teller.dir, Message(id="aaaaaaaa", text="Build it."))
     tell_all(teller, "has ended", "end")

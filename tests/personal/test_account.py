@@ -13,8 +13,8 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.refusal import Refusal
 from sm.messages import failed_turn, queue, wait
-from sm.messages.queue import Place
-from sm.messages.wait import Awaited
+from sm.messages.queue import MessageFolder
+from sm.messages.wait import AwaitedEvent
 from sm.personal import account
 from sm.sessions import account_faults, agent_state, turn
 from sm.sessions.account_fault import Way
@@ -70,7 +70,7 @@ def tend(session: AdHocSession, started: list[tuple[str, str, int]] | None = Non
 
 
 def told(session: AdHocSession) -> list[str]:
-    return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+    return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
 
 def test_they_rest_with_one_need_and_go_on_one_after_the_other(
@@ -180,7 +180,7 @@ def test_a_turn_that_a_fault_of_the_account_has_cut_short_is_not_over_until_it_h
     fails(ann, "rate_limit")
     tend(ann)
     assert wait.await_turn(ann, "m1", 0.2) is None
-    assert wait.await_event(ann, Awaited.IDLE, 0.7) is None
+    assert wait.await_event(ann, AwaitedEvent.IDLE, 0.7) is None
     assert wait.find_rest(ann) == "rests (usage limit), and goes on by itself"
     is_at(ann, "busy", time.time(), "p2")
     happened(ann, "UserPromptSubmit", "Stop")
@@ -188,7 +188,7 @@ def test_a_turn_that_a_fault_of_the_account_has_cut_short_is_not_over_until_it_h
     write_atomic(ann.dir.stop_payload, json.dumps(said))
     is_at(ann, "idle", time.time(), "p2")
     assert wait.await_turn(ann, "m1", 0.2) == "It is done."
-    assert wait.await_event(ann, Awaited.IDLE, 5.0)
+    assert wait.await_event(ann, AwaitedEvent.IDLE, 5.0)
 
 
 def test_a_turn_with_a_request_that_the_api_refuses_is_over(team: list[AdHocSession]) -> None:
@@ -197,7 +197,7 @@ def test_a_turn_with_a_request_that_the_api_refuses_is_over(team: list[AdHocSess
     fails(ann, "model_not_found")
     tend(ann)
     assert wait.await_turn(ann, "m1", 0.2) == "Log in."
-    assert wait.await_event(ann, Awaited.IDLE, 5.0)
+    assert wait.await_event(ann, AwaitedEvent.IDLE, 5.0)
     assert wait.find_rest(ann) == ""
 
 

@@ -19,8 +19,8 @@ from sm.config.load import load_any
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.messages import queue
-from sm.messages.queue import Place
-from sm.messages.stopping import Stop
+from sm.messages.queue import MessageFolder
+from sm.messages.stopping import StopResult
 from sm.personal import limit
 from sm.personal.reactor import run_pass
 from sm.sessions import spending_hold
@@ -44,8 +44,8 @@ def ann(root: Root, tmp_path: Path) -> AdHocSession:
 def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
     ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[Stop | Refusal] = [Refusal.CHANGED, Stop.STOPPED]
-    asked: list[Stop | Refusal] = []
+    said: list[StopResult | Refusal] = [Refusal.CHANGED, StopResult.STOPPED]
+    asked: list[StopResult | Refusal] = []
 
     def stop(_session: object, _by: object, _people: object, note: Callable[[], None]) -> object:
         note()
@@ -66,7 +66,7 @@ def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
     for _ in range(2):
         limit.tend(ann)
     assert not spending_hold.is_set(ann.dir)
-    [word] = queue.list_messages(ann.dir, Place.WAITING)
+    [word] = queue.list_messages(ann.dir, MessageFolder.WAITING)
     assert word.text == limit.GO_ON
 
 
@@ -77,7 +77,7 @@ def test_it_holds_while_the_configuration_cannot_be_used(
     path.write_text("profiles: {claude: {glyph: '#'}}\n")
     os.utime(path, (time.time() - 3600,) * 2)
     session = AdHocSession(structs.replace(ann.record, config=path))
-    monkeypatch.setattr(limit, "stop_all", lambda *_: Stop.STOPPED)
+    monkeypatch.setattr(limit, "stop_all", lambda *_: StopResult.STOPPED)
     monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
     config = load_any(path, os.environ, tmp_path)
     path.write_text("profiles: [\n")

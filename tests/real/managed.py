@@ -18,7 +18,7 @@ from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Status
 from sm.config.schema import AgentSettings
 from sm.messages import delivery, queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.personal import reactor
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, agent_state, monitors, registry
@@ -97,7 +97,7 @@ class Managed:
 
     def watch(self) -> None:
         """Begin its monitor."""
-        for name in ("", *Place):
+        for name in ("", *MessageFolder):
             ensure_private_dir(self.session.dir.queue / name)
         reactor.watch(self.session)
         monitors.ensure(self.session)

@@ -11,7 +11,7 @@ import pytest
 from sm.adapters.agent.prompt import Prompt
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import interrupt, queue
-from sm.messages.queue import Mode, Place
+from sm.messages.queue import MessageFolder, Mode
 from sm.sessions.agent_state import State
 from sm.sessions.window import is_compacting
 from tests.helpers import HANG_S, wait_for
@@ -198,7 +198,7 @@ def test_a_message_that_was_taken_back_and_came_by_a_hook_does_not_come_once_mor
     managed.send("Begin.", ident=ident)
     wait_for(lambda: managed.api.main, "its request")
     managed.send("Stop that.", Mode.URGENT)
-    assert queue.find_place(managed.session.dir, ident) is Place.WAITING
+    assert queue.find_place(managed.session.dir, ident) is MessageFolder.WAITING
     assert not managed.session.dir.interrupted.exists()
     begins.set()
     wait_for(lambda: queue.is_accepted(managed.session.dir, ident), "its receipt")
@@ -243,7 +243,10 @@ def test_a_message_that_an_interruption_keeps_from_the_agent_comes_again(
     wait_for(lambda: managed.api.main, "its request")
     managed.send("Go on.", ident=told)
     ends.set()
-    wait_for(lambda: queue.find_place(managed.session.dir, told) is Place.HANDED, "the turn's end")
+    wait_for(
+        lambda: queue.find_place(managed.session.dir, told) is MessageFolder.HANDED,
+        "the turn's end",
+    )
     wait_for(lambda: not slow.exists(), "the person's hook")
     managed.api.say(Reply("Another one.", hold=ends_too))
     managed.keys("Escape")

@@ -76,7 +76,7 @@ def test_a_dialog_that_a_person_has_dismissed_is_over(
     took_s = delay(asking, lambda: activity.describe_activity(asking.session) == "idle")
     print(f"{took_s:.2f} s")
     assert took_s < SOON_S
-    assert wait.await_event(asking.session, wait.Awaited.IDLE, 10.0)
+    assert wait.await_event(asking.session, wait.AwaitedEvent.IDLE, 10.0)
 
 
 def test_a_message_comes_soon_after_a_person_has_left_copy_mode(managed: Managed, api: Api) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sm.adapters.emulator import show
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent as agents
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
@@ -41,7 +41,7 @@ def enlarge(managed: Managed) -> None:
 
 
 def last_id(managed: Managed) -> str:
-    return queue.list_messages(managed.session.dir, Place.DONE)[-1].id
+    return queue.list_messages(managed.session.dir, MessageFolder.DONE)[-1].id
 
 
 def test_what_comes_with_a_prompt_is_shown_below_it(managed: Managed) -> None:

@@ -16,7 +16,7 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import queue
-from sm.messages.queue import Mode, Place
+from sm.messages.queue import MessageFolder, Mode
 from sm.personal.reactor import run_pass
 from sm.sessions import agent_process, agent_state
 from sm.sessions.agent_state import State
@@ -153,7 +153,7 @@ def test_a_shell_that_came_back_runs_nothing(unstarted: Managed, tmux: Tmux) -> 
     assert unstarted.send("touch broken", Mode.URGENT) == Outcome(Status.WAITING, Refusal.SHELL)
     run_pass(unstarted.session)  # what its monitor has done
     assert unstarted.session.dir.over.read_text() == "has died\n"
-    assert queue.count(unstarted.session.dir, Place.WAITING) == 3
+    assert queue.count(unstarted.session.dir, MessageFolder.WAITING) == 3
     assert tmux.capture(pane) == left
     tmux.command("send-keys", "-t", pane, "touch its-own", "Enter")
     wait_for((unstarted.session.record.cwd / "its-own").exists, "what the person types")

@@ -17,7 +17,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import utf16_length
 from sm.messages import queue, typing
 from sm.messages.display import summarise
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions.agent_state import State
 from tests.helpers import wait_for
 from tests.real.client import Clients
@@ -69,7 +69,7 @@ def arrives_as(managed: Managed, text: str, expected: str) -> None:
 
 def last_id(managed: Managed) -> str:
     """The id of the message that was sent last."""
-    return queue.list_messages(managed.session.dir, Place.DONE)[-1].id
+    return queue.list_messages(managed.session.dir, MessageFolder.DONE)[-1].id
 
 
 @pytest.mark.parametrize(

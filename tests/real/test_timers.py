@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.messages import pausing, queue
 from sm.messages.held_back import FRAME
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.sessions import agent_state, turn
 from sm.sessions.agent_state import State
 from sm.sessions.signs import Signs
@@ -49,7 +49,7 @@ def test_a_timer_begins_no_turn_in_a_paused_session_and_is_handed_over_later(
     before = len(api.main)
 
     def held() -> list[str]:
-        return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+        return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
     wait_for(held, "the timer to come due", HANG_S)
     assert held() == [FRAME + PROMPT]

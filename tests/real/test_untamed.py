@@ -21,7 +21,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, pausing, queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, turn
 from sm.sessions.agent_state import State
@@ -248,7 +248,7 @@ def test_a_paused_session_is_not_woken_by_its_client_at_the_reset(
     pausing.begin(untamed.root, [part], "ada")
 
     def held() -> list[str]:
-        return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+        return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
     wait_for(lambda: any(WAITED_OUT in text for text in held()), "its attempt", HANG_S)
     assert len(api.main) == 1, "nothing was asked for"

@@ -16,7 +16,7 @@ from sm.issues.act.effects import EFFECTS
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
 from sm.messages import queue, telling
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.messages.send import Letter, send
 from sm.sessions import fence, registry
 from sm.sessions.caller import Caller
@@ -117,7 +117,7 @@ def test_nothing_that_others_see_is_done_by_an_overtaken_attempt(
     assert "mine" not in git(stage.repository.bare, "for-each-ref")
     assert not list((stage.folder / "forge").glob("pulls/*.md"))
     friend = session.root.session("friend")
-    assert not friend.queue.exists() or not queue.list_messages(friend, Place.WAITING)
+    assert not friend.queue.exists() or not queue.list_messages(friend, MessageFolder.WAITING)
 
 
 def commit_in(tree: Path) -> None:

@@ -35,7 +35,7 @@ from sm.messages.alerts import note
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import Stop, stop_all
+from sm.messages.stopping import StopResult, stop_all
 from sm.sessions import agent, agent_process, agent_state, monitors, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, Verb
@@ -134,14 +134,14 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE), note)
     if isinstance(found, Refusal):
         raise NotNowError(Problem("its turn goes on", found))
-    if found is Stop.NO_END:
+    if found is StopResult.NO_END:
         raise NotNowError(Problem(f"its turn goes on: {found}"))
-    if found is Stop.NO_KEY:
+    if found is StopResult.NO_KEY:
         return str(found)
     # No hook tells of an interruption.
     if (told := agent_state.read(session.dir)).state is State.BUSY:
         agent_state.overrule(session.dir, told, State.IDLE)
-    return STOPPED if found is Stop.STOPPED or mark.stop == ident else str(found)
+    return STOPPED if found is StopResult.STOPPED or mark.stop == ident else str(found)
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:

@@ -45,8 +45,7 @@ from sm.issues.runners import (
 )
 from sm.issues.work import wip
 from sm.messages.display import summarise
-from sm.messages.queue import Place as QueuePlace
-from sm.messages.queue import make_id
+from sm.messages.queue import MessageFolder, make_id
 from sm.messages.send import PLACES, QueuedMessage, check_text
 from sm.plugins.hosts.messages import awaited_turns, outbox, replies
 from sm.sessions.caller import Caller, CallerError
@@ -153,7 +152,7 @@ class There:
         return [
             QueuedMessage(
                 id=one.id,
-                place=PLACES[QueuePlace.WAITING],
+                place=PLACES[MessageFolder.WAITING],
                 mode="sequential",
                 age_s=max(0.0, time.time() - one.at),
                 sender="",

@@ -14,7 +14,7 @@ from sm.issues import meters
 from sm.issues.act import effects
 from sm.issues.act.reactor import react
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.messages.stopping import Stop
+from sm.messages.stopping import StopResult
 from sm.sessions import plan as plans
 from sm.sessions import spending_hold
 from sm.sessions.history import STOPPED, Verb
@@ -42,9 +42,9 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions whose turn was ended."""
     found: list[str] = []
 
-    def stop(session: IssueSession, *_: object) -> Stop:
+    def stop(session: IssueSession, *_: object) -> StopResult:
         found.append(session.name)
-        return Stop.STOPPED
+        return StopResult.STOPPED
 
     monkeypatch.setattr(effects, "stop_all", stop)
     return found

@@ -22,7 +22,7 @@ from sm.issues.look import answers as answered
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.messages import queue
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.plugins.chat import handover, operations
 from sm.plugins.chat.channel import Chat
 from sm.plugins.chat.threads import bindings
@@ -83,7 +83,7 @@ def said(project: Project, session: IssueSession, *texts: str) -> None:
 
 
 def queued(session: IssueSession) -> list[str]:
-    return [message.text for message in queue.list_messages(session.dir, Place.WAITING)]
+    return [message.text for message in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
 
 def answers(project: Project, session: IssueSession) -> list[str]:
@@ -299,7 +299,7 @@ def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
         ident = handoffs.create("t", "c", client=HandoffClient.CHAT).handoff.id
         bindings.bind(handoffs, ident, "h_rb", session.issue)
     assert operations.close(machine, ident).status is HandoffStatus.COMPLETED
-    assert queue.list_messages(project.root.session(other), Place.WAITING) == []
+    assert queue.list_messages(project.root.session(other), MessageFolder.WAITING) == []
 
 
 class ChatSide(Side):

@@ -114,10 +114,10 @@ def test_a_document_is_no_link_and_no_device(
 # Messages
 
 
-def put(session: IssueSession, ident: str, place: Place) -> None:
+def put(session: IssueSession, ident: str, place: MessageFolder) -> None:
     message = Message(id=ident, text=f"about {ident}", mode=Mode.SEQUENTIAL)
     assert queue.put(session.dir, message)
-    order = list(Place)
+    order = list(MessageFolder)
     for before, after in pairwise(order[: order.index(place) + 1]):
         assert queue.move(session.dir, message, before, after)
 
@@ -125,9 +125,9 @@ def put(session: IssueSession, ident: str, place: Place) -> None:
 def test_a_message_is_waiting_then_typed_then_seen(project: Project, browser: Browser) -> None:
     session = put_session(project, 3)
     for ident, place in (
-        ("aaaaaaaa", Place.WAITING),
-        ("bbbbbbbb", Place.HANDED),
-        ("cccccccc", Place.DONE),
+        ("aaaaaaaa", MessageFolder.WAITING),
+        ("bbbbbbbb", MessageFolder.HANDED),
+        ("cccccccc", MessageFolder.DONE),
     ):
         put(session, ident, place)
 

@@ -6,7 +6,7 @@ import pytest
 
 from sm.base.errors import UsageError
 from sm.messages import queue
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.plugins.hosts.messages import awaited_turns
 from sm.plugins.hosts.messages.outbox import hand_on
 from sm.plugins.hosts.there import There
@@ -33,7 +33,7 @@ def waiter(there: There) -> IssueSession:
 
 
 def list_waiting(session: IssueSession) -> list[str]:
-    return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+    return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
 
 def test_the_end_of_a_turn_there_is_told_here_once(

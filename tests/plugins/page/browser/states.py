@@ -9,7 +9,7 @@ from pathlib import Path
 from sm.adapters.forge.model import CheckState
 from sm.context import rotation_files
 from sm.messages import queue
-from sm.messages.queue import Message, Place
+from sm.messages.queue import Message, MessageFolder
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -46,7 +46,7 @@ def _make_branch(session: IssueSession, words: str) -> None:
 
 
 def _put_messages(session: IssueSession, words: str) -> None:
-    order = list(Place)
+    order = list(MessageFolder)
     for at, place in enumerate(order):
         message = Message(id=f"message{at}", text=words, created_at=time.time() - at)
         assert queue.put(session.dir, message)
