@@ -15,8 +15,8 @@ from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.rows import Row
-from sm.sessions.failure import Failure, Fault
-from sm.sessions.history import BEGUN, UNASKED, Receipt, Verb, fold
+from sm.sessions.failure import Failure, FailureCause
+from sm.sessions.history import BEGUN, UNASKED, Receipt, StepVerb, fold
 from sm.sessions.plan import Plan, PlannedStep, find_next_step
 from sm.sessions.signs import Signs
 
@@ -24,7 +24,7 @@ START_AT = 1_000_000.0
 REACTIONS_AT_ONCE = 8
 """More than so many reactions to one moment can only be a loop."""
 
-NEVER_REFUSED = frozenset({Verb.KILL, Verb.FORGET})
+NEVER_REFUSED = frozenset({StepVerb.KILL, StepVerb.FORGET})
 
 
 @dataclass
@@ -65,8 +65,8 @@ class World:
     restarts: int = 0
     first: bool = False
     """Whether the session that is asked before people is there."""
-    refused: set[Verb] = field(default_factory=set)
-    killed_before: Verb | None = None
+    refused: set[StepVerb] = field(default_factory=set)
+    killed_before: StepVerb | None = None
     plan: Plan | None = None
     receipts: list[Receipt] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class World:
     forgotten: bool = False
 
     def __post_init__(self) -> None:
-        start = Receipt(self.now, "start", "start", verb=Verb.START)
+        start = Receipt(self.now, "start", "start", verb=StepVerb.START)
         self.receipts += [start, structs.replace(start, verb=None)]
 
     def tell(self, what: str) -> None:
@@ -137,7 +137,7 @@ class World:
         if doing in ("idle", "waiting"):
             self.failure = None
 
-    def fails(self, fault: Fault, wait_s: float) -> None:
+    def fails(self, fault: FailureCause, wait_s: float) -> None:
         """The agent's turn fails, and the limit is said to be over in `wait_s`."""
         self.turns("limited")
         since, count = (self.failure.since, self.failure.count) if self.failure else (self.now, 0)
@@ -167,7 +167,7 @@ class World:
         verb = plan.steps[step].verb
         stopped = verb in FINAL and not facts.merged and decide(facts, OVERTAKING).acts
         over = over or stopped
-        if self.blocked_message and verb is Verb.INJECT:
+        if self.blocked_message and verb is StepVerb.INJECT:
             over = over or decide(facts, (*OVERTAKING, *INTERRUPTING)).acts
         if over:
             self.tell(f"{plan.row} has lost its sense")
@@ -178,7 +178,7 @@ class World:
     def _begin(self, row: Row, key: str) -> None:
         steps = tuple(PlannedStep(step.verb, step.text) for step in row.steps)
         facts = self.facts()
-        tells = any(step.verb is Verb.INJECT for step in row.steps)
+        tells = any(step.verb is StepVerb.INJECT for step in row.steps)
         assert not tells or row.name == "reply" or not facts.unreachable, (
             f"{row.name} to an unreachable agent"
         )
@@ -197,11 +197,11 @@ class World:
                 self.killed_before = None
                 self.tell(f"the reactor is killed before '{verb}'")
                 return
-            if verb is Verb.INJECT and not self.alive:
+            if verb is StepVerb.INJECT and not self.alive:
                 self.tell("nobody is there to hear it: the plan is dropped")
                 self.plan = None
                 return
-            if verb is Verb.INJECT and self.doing == "dialog":
+            if verb is StepVerb.INJECT and self.doing == "dialog":
                 self.tell("a dialog is open: the message waits")
                 self.blocked_message = True
                 return
@@ -210,11 +210,11 @@ class World:
                 self.tell(f"'{verb}' is refused for good")
             else:
                 self._effect(verb, plan.steps[number].name)
-                if verb in (Verb.INJECT, Verb.RECOVER):
+                if verb in (StepVerb.INJECT, StepVerb.RECOVER):
                     self._hears(plan.steps[number].name)
             # A restart that fails counts as one, and is no trouble: the next crash is seen to.
-            self.restarts += verb is Verb.RECOVER
-            self._note(plan, number, "refused" if refused and verb is not Verb.RECOVER else "")
+            self.restarts += verb is StepVerb.RECOVER
+            self._note(plan, number, "refused" if refused and verb is not StepVerb.RECOVER else "")
             if self.forgotten:
                 return
         self._note(plan, len(plan.steps), "")
@@ -222,34 +222,36 @@ class World:
         self.plan = None
 
     def _note(self, plan: Plan, step: int, trouble: str) -> None:
-        begins = step < len(plan.steps) and plan.steps[step].verb is Verb.RERUN_CI and not trouble
+        begins = (
+            step < len(plan.steps) and plan.steps[step].verb is StepVerb.RERUN_CI and not trouble
+        )
         receipt = plan.receipt(step, trouble=trouble, detail=BEGUN if begins else "")
-        if receipt.verb is Verb.CONSULT:
+        if receipt.verb is StepVerb.CONSULT:
             receipt = structs.replace(receipt, detail="gardener" if self.first else UNASKED)
         self.receipts.append(structs.replace(receipt, at=self.now))
 
-    def _effect(self, verb: Verb, text: str) -> None:
+    def _effect(self, verb: StepVerb, text: str) -> None:
         match verb:
-            case Verb.INJECT if text == "review-changes":
+            case StepVerb.INJECT if text == "review-changes":
                 self.heard = self.reviews
-            case Verb.CREATE_PHASE:
+            case StepVerb.CREATE_PHASE:
                 self._create_phase()
-            case Verb.OPEN_PULL | Verb.RERUN_CI:
+            case StepVerb.OPEN_PULL | StepVerb.RERUN_CI:
                 self.pull = PullState.OPEN
                 self.start_check()
-            case Verb.MERGE:
+            case StepVerb.MERGE:
                 self.pull = PullState.MERGED
-            case Verb.LABEL_BLOCKED:
+            case StepVerb.LABEL_BLOCKED:
                 self.blocked = True
-            case Verb.CLOSE_ISSUE:
+            case StepVerb.CLOSE_ISSUE:
                 self.issue_open = False
-            case Verb.KILL:
+            case StepVerb.KILL:
                 self.alive = False
-            case Verb.RECOVER:
+            case StepVerb.RECOVER:
                 assert not self.alive, "a second agent was started beside the first"
                 self.alive = True
                 self._create_phase()
-            case Verb.FORGET:
+            case StepVerb.FORGET:
                 assert not self.alive, "an agent was left behind"
                 self.forgotten = True
 
@@ -306,7 +308,7 @@ TRUTHS: dict[str, Callable[[World], bool]] = {
     "review-exhausted": lambda w: w.review is ReviewState.CHANGES_REQUESTED and w.reviews > w.heard,
     "approved": _mergeable,
     "merge-reminder": _mergeable,
-    str(Verb.MERGE): _mergeable,
+    str(StepVerb.MERGE): _mergeable,
     "not-merged": lambda w: w.pull is not PullState.MERGED,
     "dialog": lambda w: w.doing == "dialog" and w.now >= w.doing_at + 5,
     "turn-failed": lambda w: w.doing == "limited",

@@ -13,7 +13,7 @@ from sm.cli.arguments import leave_named_to_node, spell_in_full
 from sm.cli.options import load_any_config, load_machine
 
 if TYPE_CHECKING:
-    from sm.sessions.pause import Part
+    from sm.sessions.pause import PauseTarget
     from sm.store.paths import Root
 
 WORDS = "[TARGET | PROJECT [ISSUE]]…"
@@ -60,7 +60,7 @@ def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
     _tell_nodes(click_context, parts, "resume")
 
 
-def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
+def _tell_nodes(ctx: click.Context, parts: list[PauseTarget], *words: str) -> None:
     """Have each node that has sessions of these projects do it as well."""
     from sm.config.load import NoConfigError
     from sm.sessions.pause import Extent
@@ -82,7 +82,7 @@ def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
                 say(told)
 
 
-def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part], str]:
+def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[PauseTarget], str]:
     """Return the state root, what the words mean there, and who has said it."""
     from sm.config.load import NoConfigError
     from sm.messages import pausing

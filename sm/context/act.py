@@ -29,7 +29,7 @@ from sm.messages.observe import look
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent, agent_state, monitors, window
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep
@@ -41,9 +41,9 @@ Relaunch = Callable[[int], None]
 
 RETRY_S = 1.0
 DEEDS = {
-    RotationAct.INTERRUPT: Deed.INTERRUPT,
-    RotationAct.CLEAR: Deed.CLEAR,
-    RotationAct.RELAUNCH: Deed.RESTART,
+    RotationAct.INTERRUPT: Disturbance.INTERRUPT,
+    RotationAct.CLEAR: Disturbance.CLEAR,
+    RotationAct.RELAUNCH: Disturbance.RESTART,
 }
 """Acts that people at the terminal would feel."""
 CLEARED = {
@@ -77,7 +77,7 @@ def _find_people(session: Session, move: Move) -> Refusal | None:
     instead loses a draft, which its own command puts aside.
     """
     deed = DEEDS.get(move.act)
-    by_command = move.record.cause is Cause.COMMAND and deed is not Deed.RESTART
+    by_command = move.record.cause is Cause.COMMAND and deed is not Disturbance.RESTART
     return find_obstacle(session, deed) if deed and not by_command else None
 
 

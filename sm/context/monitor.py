@@ -44,7 +44,7 @@ from sm.messages.queue import Message, MessageFolder, Mode
 from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, hook_events, pause, spending_hold, window
 from sm.sessions.hook_events import Compaction
-from sm.sessions.presence_rule import Deed, find_hindrance, find_next_look
+from sm.sessions.presence_rule import Disturbance, find_hindrance, find_next_look
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -109,7 +109,7 @@ def _let_people_go_first(session: Session, found: ThresholdDecision) -> Threshol
     if not found.due:
         withheld.forget(session.dir)
         return found
-    deed = Deed.CLEAR if found.due.cycle else Deed.REMIND
+    deed = Disturbance.CLEAR if found.due.cycle else Disturbance.REMIND
     hands, now = observe_hands(session), time.time()
     refusal = find_hindrance(deed, hands, now)
     if refusal is None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.base.refusal import Refusal
 from sm.messages import alerts
-from sm.sessions.presence_rule import LEFT_S, Deed
+from sm.sessions.presence_rule import LEFT_S, Disturbance
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.damage import read_rebuildable
@@ -19,7 +19,7 @@ from sm.store.paths import SessionDir
 class Withheld(Struct, frozen=True):
     """Act that waits, the reason, and since when (seconds since 1970)."""
 
-    deed: Deed
+    deed: Disturbance
     refusal: Refusal
     since: float
 
@@ -39,7 +39,7 @@ def read(directory: SessionDir) -> Withheld | None:
     return read_json(directory.withheld, Withheld)
 
 
-def note(session: Session, deed: Deed, refusal: Refusal) -> None:
+def note(session: Session, deed: Disturbance, refusal: Refusal) -> None:
     """Note it, once in the journal; a draft that stands for long may be forgotten: that is told."""
     known = read_rebuildable(session.dir.withheld, Withheld)
     if known is None or (known.deed, known.refusal) != (deed, refusal):

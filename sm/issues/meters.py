@@ -18,7 +18,7 @@ from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.sessions import account_faults
 from sm.sessions.account_fault import AccountFault
-from sm.sessions.failure import Fault
+from sm.sessions.failure import FailureCause
 from sm.sessions.project import Project
 from sm.sessions.session import Session
 
@@ -99,7 +99,7 @@ def _hold_for(known: AccountFault) -> Allowance:
     shown = f"{known.name}: {known.fault}"
     matter = f"{OF_ACCOUNT}{known.since:.3f}"
     # A lost login has no end to name; `sm needs` has an entry for the account.
-    until = None if known.fault is Fault.ACCESS else known.until
+    until = None if known.fault is FailureCause.ACCESS else known.until
     return Allowance(Stage.HELD, matter, shown, until)
 
 

@@ -38,7 +38,7 @@ from sm.issues.work.furnish import make_ready
 from sm.messages import alerts
 from sm.messages.queue import MessageFolder
 from sm.sessions import agent_process, monitors, pause, plan, registry
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.launch import Launch
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord
@@ -74,7 +74,7 @@ class PausedError(TemporaryError):
 
 def is_started(session: IssueSession) -> bool:
     """Whether the session once had its agent."""
-    return any(r.verb in (Verb.START, Verb.RECOVER) for r in _receipts(session))
+    return any(r.verb in (StepVerb.START, StepVerb.RECOVER) for r in _receipts(session))
 
 
 def _receipts(session: IssueSession) -> list[Receipt]:
@@ -346,7 +346,7 @@ def _begin(session: IssueSession, seen: dict[str, str], *, seized: bool) -> None
         agent_process.launch(session.tmux, session, _launch(session, moved), generation=1)
     crash_point("start:launched")
     _write_watch(session)
-    receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
+    receipt = Receipt(time.time(), "start", "start", verb=StepVerb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
 

@@ -9,8 +9,8 @@ from sm.base.clock import format_time
 from sm.base.need import NeedKind
 from sm.messages import alerts, failed_turn
 from sm.sessions import account_faults, agent_state
-from sm.sessions.account_fault import AccountFault, Way
-from sm.sessions.failure import Fault
+from sm.sessions.account_fault import AccountCourse, AccountFault
+from sm.sessions.failure import FailureCause
 from sm.sessions.session import Session
 
 
@@ -28,7 +28,7 @@ def tend(session: Session, remind_s: float) -> float:
     ident, known = found
     now = time.time()
     standing = account_faults.judge(session, known)
-    again_at = standing.until if standing.way is Way.REST else math.inf
+    again_at = standing.until if standing.way is AccountCourse.REST else math.inf
     if known.teller == session.name and not known.works:
         tries = known.probe in known.sessions and known.sessions[known.probe].tries_now
         look_s = account_faults.TRIED_S if tries else account_faults.LOOK_S
@@ -46,13 +46,13 @@ def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) ->
         return
     is_needed = known.needs_person(now)
     # People hear of a limit before they are needed.
-    times = 1 if known.fault is Fault.ACCESS or not is_needed else 2
+    times = 1 if known.fault is FailureCause.ACCESS or not is_needed else 2
     if is_needed and remind_s:
         times += int(max(now - known.since, 0.0) // remind_s)
     if known.told >= times:
         return
     text = word_fault(known, now)
-    kind = NeedKind.LOGIN if known.fault is Fault.ACCESS else NeedKind.LIMITS
+    kind = NeedKind.LOGIN if known.fault is FailureCause.ACCESS else NeedKind.LIMITS
     command = f"sm attach {session.address.replace('#', ' ')}"
     key = f"account:{ident}:{known.since:.3f}:{times}"
     alerts.note(session, f"{text}. {command}", key, parent=False, need=kind, command=command)
@@ -62,7 +62,7 @@ def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) ->
 def word_fault(known: AccountFault, now: float) -> str:
     """Say what the session waits for, going on from its name."""
     what, until = known.name, f" until {format_time(known.until, now)}"
-    if known.fault is Fault.ACCESS:
+    if known.fault is FailureCause.ACCESS:
         what, until = f"the login of {known.name}", ""
     said = f" (“{known.notice}”)" if known.notice else ""
     return (

@@ -28,7 +28,7 @@ from sm.messages.queue import MessageFolder, Mode
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
 from sm.sessions import account_faults, agent_state, hook_events, pause, terminal, turn
-from sm.sessions.account_fault import Way
+from sm.sessions.account_fault import AccountCourse
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.failure import Failure
 from sm.sessions.session import Session
@@ -194,7 +194,7 @@ def is_turn_over(session: Session, told: AgentState) -> bool:
 def _is_of_account(session: Session, failure: Failure) -> bool:
     """Whether the failure is one of all sessions of its account, which go on by themselves."""
     standing = account_faults.read_standing(session, failure, gone=False)
-    return standing is not None and standing.way is not Way.ASK
+    return standing is not None and standing.way is not AccountCourse.ASK
 
 
 def read_prompt(session: Session) -> Prompt:

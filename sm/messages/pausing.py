@@ -24,8 +24,8 @@ from sm.messages.stopping import StopResult, stop_turn
 from sm.sessions import monitors, pause, registry
 from sm.sessions.address import find
 from sm.sessions.caller import Caller, CallerError
-from sm.sessions.pause import EVERYTHING, Extent, Mark, Part, Pause
-from sm.sessions.presence_rule import Deed
+from sm.sessions.pause import EVERYTHING, Extent, Pause, PauseMark, PauseTarget
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.project import find_person
 from sm.sessions.session import AnySession, Session
 from sm.store import events, journal, lock
@@ -40,17 +40,17 @@ AT_ONCE = 8
 GO_ON = "[sm] Your turn was interrupted, as a person had paused the work. Go on where you were."
 
 
-def name_session(session: AnySession) -> Part:
+def name_session(session: AnySession) -> PauseTarget:
     """Return the part that is one session."""
-    return Part(extent=Extent.SESSION, name=session.name, called=session.address)
+    return PauseTarget(extent=Extent.SESSION, name=session.name, called=session.address)
 
 
-def name_project(project: str) -> Part:
+def name_project(project: str) -> PauseTarget:
     """Return the part that is all of a project."""
-    return Part(extent=Extent.PROJECT, name=project, called=project)
+    return PauseTarget(extent=Extent.PROJECT, name=project, called=project)
 
 
-def begin(root: Root, parts: Iterable[Part], by: str, reason: str = "") -> list[str]:
+def begin(root: Root, parts: Iterable[PauseTarget], by: str, reason: str = "") -> list[str]:
     """Pause the parts; return a line about each. What is paused already stays as it is.
 
     Nothing more is typed when this returns, unless a line says so.
@@ -80,7 +80,7 @@ def begin(root: Root, parts: Iterable[Part], by: str, reason: str = "") -> list[
     return lines + [line for session in begun for line in _await_delivery(session)]
 
 
-def _make_pause(part: Part, by: str, reason: str) -> Pause:
+def _make_pause(part: PauseTarget, by: str, reason: str) -> Pause:
     return Pause(
         extent=part.extent,
         name=part.name,
@@ -95,7 +95,7 @@ def _of(part: Pause) -> str:
     return part.name if part.extent is Extent.SESSION else ""
 
 
-def end(root: Root, parts: Iterable[Part], by: str) -> list[str]:
+def end(root: Root, parts: Iterable[PauseTarget], by: str) -> list[str]:
     """Let the parts go on; return a line about each.
 
     If everything is among the parts, every pause ends.
@@ -117,7 +117,9 @@ def end(root: Root, parts: Iterable[Part], by: str) -> list[str]:
     return lines
 
 
-def _choose(found: pause.Record, root: Root, parts: list[Part]) -> tuple[list[Pause], list[str]]:
+def _choose(
+    found: pause.Pauses, root: Root, parts: list[PauseTarget]
+) -> tuple[list[Pause], list[str]]:
     """Return the pauses that are to end, and the lines that say so."""
     if EVERYTHING in parts:
         goes_on = [f"goes on: {one.called or 'everything'}" for one in found.pauses]
@@ -134,14 +136,14 @@ def _choose(found: pause.Record, root: Root, parts: list[Part]) -> tuple[list[Pa
     return ended, list(dict.fromkeys(lines))
 
 
-def _find_wider(found: pause.Record, root: Root, part: Part) -> Pause | None:
+def _find_wider(found: pause.Pauses, root: Root, part: PauseTarget) -> Pause | None:
     """Find the pause of something that the part belongs to."""
     project = _find_project(root, part)
     wider = [one for one in found.pauses if not one.is_same(part)]
     return next((one for one in wider if one.covers(project, "")), None)
 
 
-def _find_project(root: Root, part: Part) -> str:
+def _find_project(root: Root, part: PauseTarget) -> str:
     if part.extent is Extent.PROJECT:
         return part.name
     with contextlib.suppress(SmError):
@@ -150,7 +152,7 @@ def _find_project(root: Root, part: Part) -> str:
     return ""
 
 
-def _list_within(found: pause.Record, root: Root, part: Part) -> Iterator[Pause]:
+def _list_within(found: pause.Pauses, root: Root, part: PauseTarget) -> Iterator[Pause]:
     """List the sessions of a project that are paused each by itself."""
     for one in found.pauses if part.extent is Extent.PROJECT else ():
         if one.extent is Extent.SESSION and _find_project(root, one) == part.name:
@@ -179,7 +181,7 @@ def _align(root: Root) -> tuple[list[AnySession], list[AnySession]]:
             pause.is_paused(session.dir),
         )
         if one and not is_paused:
-            pause.set_mark(session.dir, Mark(one.since))
+            pause.set_mark(session.dir, PauseMark(one.since))
             begun.append(session)
         elif is_paused and not one:
             _wake(session)
@@ -201,7 +203,7 @@ def _wake(session: AnySession) -> None:
     registry.poke(session.dir)
 
 
-def _word_to_go_on(session: AnySession, mark: Mark) -> Message:
+def _word_to_go_on(session: AnySession, mark: PauseMark) -> Message:
     """Word the message for an agent whose turn was stopped: sent once, its id names the pause."""
     ident = derive_id(f"{session.name}@{session.record.created_at}:paused:{mark.since:.6f}")
     return Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT)
@@ -219,7 +221,7 @@ def _await_delivery(session: Session) -> Iterator[str]:
 # The turns under way
 
 
-def stop_turns(root: Root, parts: Sequence[Part]) -> list[str]:
+def stop_turns(root: Root, parts: Sequence[PauseTarget]) -> list[str]:
     """Interrupt the turns of these paused agents; return a line for each that is at work."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -244,14 +246,14 @@ def _stop_turn(session: AnySession) -> str:
 
     People at its terminal go first.
     """
-    mark = pause.read_mark(session.dir) or Mark(time.time())
+    mark = pause.read_mark(session.dir) or PauseMark(time.time())
     # A prompt taken back with the turn is seen once the conversation goes on, by this message.
     by = _word_to_go_on(session, mark)
 
     def note() -> None:
         pause.set_mark(session.dir, structs.replace(mark, interrupted=True))
 
-    found = stop_turn(session, by, partial(find_obstacle, session, Deed.INTERRUPT), note)
+    found = stop_turn(session, by, partial(find_obstacle, session, Disturbance.INTERRUPT), note)
     match found:
         case StopResult.AT_REST:
             return ""
@@ -267,7 +269,7 @@ def _stop_turn(session: AnySession) -> str:
 # The caller, and the meaning of words
 
 
-def name_caller(root: Root, caller: Caller, parts: Sequence[Part]) -> str:
+def name_caller(root: Root, caller: Caller, parts: Sequence[PauseTarget]) -> str:
     """Return who has called, as others read it.
 
     Raises:
@@ -285,7 +287,7 @@ def name_caller(root: Root, caller: Caller, parts: Sequence[Part]) -> str:
     return caller.session.address
 
 
-def find_parts(root: Root, words: Iterable[str], projects: Iterable[str]) -> list[Part]:
+def find_parts(root: Root, words: Iterable[str], projects: Iterable[str]) -> list[PauseTarget]:
     """Find what the words mean; everything for none. `projects` are those that are configured.
 
     A project comes before a session of its name. `shop 7` is issue 7 of `shop`, as elsewhere.
@@ -312,12 +314,12 @@ def join_issues(words: Iterable[str], projects: Container[str]) -> list[str]:
     return joined
 
 
-def _find_part(root: Root, word: str, projects: Container[str], found: pause.Record) -> Part:
+def _find_part(root: Root, word: str, projects: Container[str], found: pause.Pauses) -> PauseTarget:
     if word in projects:
         return name_project(word)
     for one in found.pauses:  # its session may be lost, as after a restart of the machine
         if one.extent is Extent.SESSION and word in (one.name, one.called):
-            return Part(extent=one.extent, name=one.name, called=one.called)
+            return PauseTarget(extent=one.extent, name=one.name, called=one.called)
     try:
         return name_session(find(root, word))
     except UsageError as error:

@@ -19,7 +19,7 @@ from sm.messages.observe import look
 from sm.messages.queue import MessageFolder
 from sm.messages.typing import read_last_typed
 from sm.sessions import agent
-from sm.sessions.presence_rule import NOBODY, Deed, Hands, find_hindrance
+from sm.sessions.presence_rule import NOBODY, Disturbance, Hands, find_hindrance
 from sm.sessions.session import Session
 
 
@@ -44,7 +44,7 @@ def observe_hands(session: Session) -> Hands:
     return Hands(draft, use.typed_at, use.attached)
 
 
-def find_obstacle(session: Session, deed: Deed) -> Refusal | None:
+def find_obstacle(session: Session, deed: Disturbance) -> Refusal | None:
     """Find why that must not be done to the session now; None if it may.
 
     Raises:

@@ -15,7 +15,7 @@ from sm.messages.ids import derive_id
 from sm.messages.peer_texts import word_notice
 from sm.messages.queue import Message
 from sm.sessions import registry
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import Plan
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -51,9 +51,9 @@ def tell_of_step(session: Session, plan: Plan, number: int) -> bool:
 
 
 _STEPS = {
-    Verb.NOTIFY: "waits for a person",
-    Verb.RECOVER: "has lost its agent, and gets another one",
-    Verb.FORGET: "has ended",
+    StepVerb.NOTIFY: "waits for a person",
+    StepVerb.RECOVER: "has lost its agent, and gets another one",
+    StepVerb.FORGET: "has ended",
 }
 
 

@@ -14,9 +14,9 @@ from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.sessions import account_faults, agent, agent_state, turn
-from sm.sessions.account_fault import Way
+from sm.sessions.account_fault import AccountCourse
 from sm.sessions.launch import read_first_prompt
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import AdHocSession
 
 GO_ON = (
@@ -35,13 +35,17 @@ def tend(session: AdHocSession, restart: Restart) -> float:
     told = agent_state.read(session.dir)
     failure = turn.read(session.dir, told).failure if session.profile.hooks else None
     standing = account_faults.read_standing(session, failure, gone=False)
-    if standing is None or failure is None or standing.way in (Way.REST, Way.ASK):
+    if (
+        standing is None
+        or failure is None
+        or standing.way in (AccountCourse.REST, AccountCourse.ASK)
+    ):
         return again_at
-    if standing.way is Way.RESTART and find_obstacle(session, Deed.RESTART):
+    if standing.way is AccountCourse.RESTART and find_obstacle(session, Disturbance.RESTART):
         return time.time() + RETRY_S
     if not account_faults.take_turn(session):
         return time.time() + RETRY_S
-    if standing.way is Way.GO_ON:
+    if standing.way is AccountCourse.GO_ON:
         ident = derive_id(f"{session.name}@{session.record.created_at}:account:{failure.at:.6f}")
         queue.put(session.dir, Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT))
     else:

@@ -22,7 +22,7 @@ from sm.messages.queue import Message, Mode
 from sm.messages.stopping import StopResult, stop_all
 from sm.sessions import agent_state, spending_hold
 from sm.sessions.agent_state import State
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import AdHocSession
 from sm.sessions.spending_hold import Brake
 
@@ -68,7 +68,7 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
         found = stop_all(
             session,
             Message(id=ident, text=""),
-            partial(find_obstacle, session, Deed.BRAKE),
+            partial(find_obstacle, session, Disturbance.BRAKE),
             partial(spending_hold.note_stop, session.dir, ident),
         )
         if isinstance(found, Refusal) or found is StopResult.NO_END:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct, structs
 
-from sm.sessions.failure import LONG_PARK_S, PATIENCE, PAUSES_S, Failure, Fault
+from sm.sessions.failure import LONG_PARK_S, PATIENCE, PAUSES_S, Failure, FailureCause
 
 STAGGER_S = 3.0
 """Seconds between two sessions that go on: together they would meet the next limit, or overload the
@@ -25,7 +25,7 @@ RESTARTED = 2
 """Number of tries of a session whose client has been started again."""
 
 
-class Way(StrEnum):
+class AccountCourse(StrEnum):
     """Course of a session whose account has a fault."""
 
     REST = "rests"
@@ -46,13 +46,13 @@ class Resting(Struct, frozen=True):
     until: float
     tries: int = 0
     tried_at: float = 0.0
-    way: Way = Way.REST
+    way: AccountCourse = AccountCourse.REST
     at_menu: bool = False
 
     @property
-    def going(self) -> Way:
+    def going(self) -> AccountCourse:
         """Way of its first try: a restart if its client begins at its menu for a login."""
-        return Way.RESTART if self.at_menu else Way.GO_ON
+        return AccountCourse.RESTART if self.at_menu else AccountCourse.GO_ON
 
     @property
     def tries_now(self) -> bool:
@@ -72,7 +72,7 @@ class AccountFault(Struct, frozen=True):
     """
 
     name: str
-    fault: Fault
+    fault: FailureCause
     since: float
     at: float
     until: float
@@ -105,7 +105,7 @@ class AccountFault(Struct, frozen=True):
 
     def needs_person(self, now: float) -> bool:
         """Say whether a person is needed for the fault now."""
-        found = self.fault is Fault.ACCESS or self.is_lasting
+        found = self.fault is FailureCause.ACCESS or self.is_lasting
         return found and not self.works and now >= self.asks_at
 
     def is_told(self, now: float) -> bool:
@@ -120,17 +120,17 @@ class Consequence(Struct, frozen=True):
     `works`: others of its account have had an answer since.
     """
 
-    way: Way
+    way: AccountCourse
     until: float
     name: str
-    fault: Fault
+    fault: FailureCause
     tries_now: bool = False
     works: bool = False
 
     @property
     def is_in_line(self) -> bool:
         """Whether it may go on at its turn; a session that needs a person is not in line."""
-        return self.way in (Way.GO_ON, Way.RESTART)
+        return self.way in (AccountCourse.GO_ON, AccountCourse.RESTART)
 
 
 def note_failure(
@@ -186,7 +186,7 @@ def note_failure(
             until=max(known.until, failure.until),
             asks_at=min(known.asks_at, asks_at),
         )
-    if known.changed_at and tries < RESTARTED and failure.fault is Fault.ACCESS:
+    if known.changed_at and tries < RESTARTED and failure.fault is FailureCause.ACCESS:
         return lined_up  # its client may still have the login of before
     return _hold_again(lined_up, failure, notice, login)
 
@@ -220,8 +220,8 @@ def _hold_again(known: AccountFault, failure: Failure, notice: str, login: str) 
 
 def _outweigh(known: AccountFault, failure: Failure, notice: str) -> AccountFault:
     """Return the fault as the last failure has it; a lost login outweighs what passes by itself."""
-    is_lost = known.fault is Fault.ACCESS and not known.changed_at
-    if is_lost and failure.fault is not Fault.ACCESS:
+    is_lost = known.fault is FailureCause.ACCESS and not known.changed_at
+    if is_lost and failure.fault is not FailureCause.ACCESS:
         return known
     return structs.replace(known, fault=failure.fault, notice=notice)
 
@@ -260,39 +260,45 @@ def judge(
     """Say what becomes of the session. With another login of its own it need not wait."""
     one = known.sessions.get(session)
     if one is None:
-        return _stand(known, Way.REST, now + NOTED_S)
+        return _stand(known, AccountCourse.REST, now + NOTED_S)
     if one.tries_now:
         return _stand(known, one.way, one.tried_at, tries_now=True)
     if has_other_login:
-        return _stand(known, Way.RESTART, one.at)
+        return _stand(known, AccountCourse.RESTART, one.at)
     if known.works:
         return _judge_in_line(known, one, now)
     if (probe := known.sessions.get(known.probe)) and probe is not one and probe.tries_now:
         over_at = probe.tried_at + TRY_S
         if now < over_at:
-            return _stand(known, Way.REST, over_at)
+            return _stand(known, AccountCourse.REST, over_at)
     if known.changed_at:
-        way = Way.RESTART if one.tries else one.going
+        way = AccountCourse.RESTART if one.tries else one.going
         return _stand(known, way, known.changed_at)
     if one.at_menu:  # its next start would end there, too
-        return _stand(known, Way.REST, max(known.until, now + TRY_S))
-    return _stand(known, Way.GO_ON if now >= known.until else Way.REST, known.until)
+        return _stand(known, AccountCourse.REST, max(known.until, now + TRY_S))
+    return _stand(
+        known, AccountCourse.GO_ON if now >= known.until else AccountCourse.REST, known.until
+    )
 
 
 def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Consequence:
     """Say what becomes of a session while others of its account work."""
     due_at = max(known.next_at, known.works_at)
-    if one.tries and known.fault is not Fault.ACCESS:
+    if one.tries and known.fault is not FailureCause.ACCESS:
         # A limit of its own, such as that of a model: it waits as long as the client says.
         due_at = max(due_at, one.until)
     if now < due_at:
-        return _stand(known, Way.REST, due_at)
-    if not one.tries or (known.fault is not Fault.ACCESS and not one.at_menu):
+        return _stand(known, AccountCourse.REST, due_at)
+    if not one.tries or (known.fault is not FailureCause.ACCESS and not one.at_menu):
         return _stand(known, one.going, due_at)
-    return _stand(known, Way.RESTART if one.tries < RESTARTED else Way.ASK, due_at)
+    return _stand(
+        known, AccountCourse.RESTART if one.tries < RESTARTED else AccountCourse.ASK, due_at
+    )
 
 
-def _stand(known: AccountFault, way: Way, until: float, *, tries_now: bool = False) -> Consequence:
+def _stand(
+    known: AccountFault, way: AccountCourse, until: float, *, tries_now: bool = False
+) -> Consequence:
     return Consequence(way, until, known.name, known.fault, tries_now, known.works)
 
 
@@ -308,7 +314,7 @@ def take_turn(
     one = known.sessions[session]
     # The clock may have been set back: it tries after it has failed.
     tried_at = max(now, one.at + 0.001)
-    tries = RESTARTED if found.way is Way.RESTART else one.tries + 1
+    tries = RESTARTED if found.way is AccountCourse.RESTART else one.tries + 1
     going = structs.replace(one, tries=tries, tried_at=tried_at, way=found.way)
     sessions = known.sessions | {session: going}
     if known.works:

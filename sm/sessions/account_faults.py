@@ -26,9 +26,9 @@ from sm.adapters.agent.profile import Profile
 from sm.base.errors import SmError
 from sm.base.foreign import read_seconds
 from sm.sessions import account_fault, agent_state, hook_events, registry, turn, window
-from sm.sessions.account_fault import AccountFault, Consequence, Resting, Way
+from sm.sessions.account_fault import AccountCourse, AccountFault, Consequence, Resting
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.failure import Failure, Fault
+from sm.sessions.failure import Failure, FailureCause
 from sm.sessions.launch import read_environment, select_environment
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
@@ -113,11 +113,13 @@ def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> C
     """
     if gone:
         found = read_fault(session)
-        if found is None or found[1].fault is not Fault.ACCESS:
+        if found is None or found[1].fault is not FailureCause.ACCESS:
             return None
         known = found[1]
         rests = not (known.works or known.changed_at)
-        return Consequence(Way.REST, known.until, known.name, known.fault) if rests else None
+        return (
+            Consequence(AccountCourse.REST, known.until, known.name, known.fault) if rests else None
+        )
     if failure is None or not failure.fault.is_of_account:
         return None
     account = find_account(session)
@@ -127,7 +129,7 @@ def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> C
     one = noted.sessions.get(session.name) if noted else None
     if noted is None or one is None or one.at < failure.at:  # the next pass notes it
         until = time.time() + account_fault.NOTED_S
-        return Consequence(Way.REST, until, account.name, failure.fault)
+        return Consequence(AccountCourse.REST, until, account.name, failure.fault)
     return judge(session, noted)
 
 

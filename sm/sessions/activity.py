@@ -42,7 +42,7 @@ class Proof(Struct, frozen=True):
     what: str = ""
 
 
-class Standing(Struct, frozen=True):
+class ActivityReport(Struct, frozen=True):
     """A state in a word, since when (seconds since 1970, 0: not known), and what proves it."""
 
     state: str
@@ -55,7 +55,7 @@ def describe_activity(session: AnySession) -> str:
     return look(session).state
 
 
-def look(session: AnySession) -> Standing:
+def look(session: AnySession) -> ActivityReport:
     """Say what the session does, from its files and its process alone."""
     directory = session.dir
     if ended_at := _written_at(directory.over):
@@ -65,20 +65,20 @@ def look(session: AnySession) -> Standing:
         return _make_standing(session.record.created_at, "cut short", directory.identity)
     said, runs = agent_state.read(directory), Proof(Evidence.PROCESS, what=str(process.pid))
     if not procfs.is_running(process):
-        return Standing("dead", said.since if said.state is State.DEAD else 0.0, runs)
+        return ActivityReport("dead", said.since if said.state is State.DEAD else 0.0, runs)
     silent = said.state is State.STARTING and not said.active_at
     if said.state is State.UNKNOWN or (silent and time.time() > said.since + START_S):
-        return Standing("running", _written_at(directory.agent_pid), runs)
+        return ActivityReport("running", _written_at(directory.agent_pid), runs)
     if silent:
-        return Standing(said.state, said.since, runs)
+        return ActivityReport(said.state, said.since, runs)
     if said.shown:
-        return Standing(said.state, said.since, Proof(Evidence.SCREEN, said.since))
+        return ActivityReport(said.state, said.since, Proof(Evidence.SCREEN, said.since))
     called_at = min(max(said.active_at, said.since), time.time())
-    return Standing(said.state, said.since, Proof(Evidence.HOOK, called_at))
+    return ActivityReport(said.state, said.since, Proof(Evidence.HOOK, called_at))
 
 
-def _make_standing(since: float, state: str, file: Path) -> Standing:
-    return Standing(state, since, Proof(Evidence.RECORD, since, file.name))
+def _make_standing(since: float, state: str, file: Path) -> ActivityReport:
+    return ActivityReport(state, since, Proof(Evidence.RECORD, since, file.name))
 
 
 def _written_at(path: Path) -> float:

@@ -35,7 +35,7 @@ LONG_PARK_S = 3600.0
 """Seconds after which sm tells a person that a session is parked."""
 
 
-class Fault(StrEnum):
+class FailureCause(StrEnum):
     """The cause of a failure, in words for people."""
 
     LIMIT = "usage limit"
@@ -47,17 +47,17 @@ class Fault(StrEnum):
     @property
     def is_of_account(self) -> bool:
         """Whether the fault concerns every session of the account, not only this one's requests."""
-        return self not in (Fault.REQUEST, Fault.CONVERSATION)
+        return self not in (FailureCause.REQUEST, FailureCause.CONVERSATION)
 
 
 AT_MENU = "authentication_menu"
 """The error of a client that has begun no turn, as it begins at its menu for a login. The name is
 ours: no client tells of that."""
 FAULTS = (
-    (("authentication", "oauth", "billing", "account", "permission"), Fault.ACCESS),
-    (("model_not_found",), Fault.REQUEST),
-    (("invalid_request", "prompt_too_long", "request_too_large"), Fault.CONVERSATION),
-    (("rate_limit", "usage_limit", "quota"), Fault.LIMIT),
+    (("authentication", "oauth", "billing", "account", "permission"), FailureCause.ACCESS),
+    (("model_not_found",), FailureCause.REQUEST),
+    (("invalid_request", "prompt_too_long", "request_too_large"), FailureCause.CONVERSATION),
+    (("rate_limit", "usage_limit", "quota"), FailureCause.LIMIT),
 )
 """Faults by the beginning of an error's name; any other error is trouble that may pass."""
 
@@ -70,7 +70,7 @@ class Failure(Struct, frozen=True):
     """
 
     at: float
-    fault: Fault
+    fault: FailureCause
     until: float
     since: float = 0.0
     count: int = 1
@@ -79,12 +79,12 @@ class Failure(Struct, frozen=True):
     @property
     def for_person(self) -> bool:
         """Whether a person must help, as waiting will not."""
-        return self.fault in (Fault.ACCESS, Fault.REQUEST) or self.is_of_conversation
+        return self.fault in (FailureCause.ACCESS, FailureCause.REQUEST) or self.is_of_conversation
 
     @property
     def is_of_conversation(self) -> bool:
         """Whether only another conversation may help, as this one will not go on."""
-        return self.fault is Fault.CONVERSATION and self.count >= REFUSALS
+        return self.fault is FailureCause.CONVERSATION and self.count >= REFUSALS
 
     @property
     def lasting(self) -> bool:
@@ -92,7 +92,7 @@ class Failure(Struct, frozen=True):
         return self.count >= PATIENCE
 
 
-class Allowance(Struct, frozen=True):
+class UsageLimit(Struct, frozen=True):
     """Used part of one usage limit, and when it starts again; None if unknown."""
 
     percent: float | None = None
@@ -102,8 +102,8 @@ class Allowance(Struct, frozen=True):
 class Usage(Struct, frozen=True):
     """The limits that an agent CLI reports: one of five hours, one of seven days."""
 
-    five_hours: Allowance = Allowance()
-    seven_days: Allowance = Allowance()
+    five_hours: UsageLimit = UsageLimit()
+    seven_days: UsageLimit = UsageLimit()
 
 
 def judge(
@@ -112,9 +112,9 @@ def judge(
     """Return what the failure `error` means; `notice` is the agent CLI's message."""
     fault = classify_error(error)
     until = None
-    if fault is Fault.LIMIT:
+    if fault is FailureCause.LIMIT:
         until = _by_usage(usage, notice, at)
-    if until is None and fault in (Fault.LIMIT, Fault.SERVICE):
+    if until is None and fault in (FailureCause.LIMIT, FailureCause.SERVICE):
         until = parse_reset_time(notice, at, zones)
     if until is None:
         until = at + PAUSES_S[min(count, len(PAUSES_S)) - 1]
@@ -123,9 +123,9 @@ def judge(
     return Failure(at, fault, until, since, count, at_menu=error == AT_MENU)
 
 
-def classify_error(error: str) -> Fault:
+def classify_error(error: str) -> FailureCause:
     """Return the kind of an error by its name."""
-    return next((fault for names, fault in FAULTS if error.startswith(names)), Fault.SERVICE)
+    return next((fault for names, fault in FAULTS if error.startswith(names)), FailureCause.SERVICE)
 
 
 LIMIT_WORDS = slice(4, 8)
@@ -138,7 +138,7 @@ def parse_usage(line: str) -> Usage:
     if len(words) < LIMIT_WORDS.stop - LIMIT_WORDS.start:
         return Usage()
     five, five_resets, seven, seven_resets = map(read_seconds, words)
-    return Usage(Allowance(five, five_resets), Allowance(seven, seven_resets))
+    return Usage(UsageLimit(five, five_resets), UsageLimit(seven, seven_resets))
 
 
 NAMED = (

@@ -59,14 +59,14 @@ class FalseStart(Struct, frozen=True):
         return self.at + min(pause_s * 2.0 ** (self.tries - 1), PAUSE_S)
 
 
-class Fault(Struct, frozen=True):
+class StartFault(Struct, frozen=True):
     """Reason why agents end as they start, by the last words of one of them, and their sessions."""
 
     reason: str
     sessions: tuple[str, ...]
 
 
-def judge(starts: Mapping[str, FalseStart], now: float) -> list[Fault]:
+def judge(starts: Mapping[str, FalseStart], now: float) -> list[StartFault]:
     """List why agents end as they start, that of most sessions first.
 
     What one alone says may be its issue's fault, unless there is no program to run.
@@ -76,7 +76,7 @@ def judge(starts: Mapping[str, FalseStart], now: float) -> list[Fault]:
         if 0 <= now - one.at < WINDOW_S:
             alike.setdefault(one.kind, {})[name] = one
     return [
-        Fault(next(iter(found.values())).reason, tuple(sorted(found)))
+        StartFault(next(iter(found.values())).reason, tuple(sorted(found)))
         for found in sorted(alike.values(), key=len, reverse=True)
         if len(found) > 1 or any(one.lacks_program for one in found.values())
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from sm.sessions.false_start import FalseStart, Fault, judge
+from sm.sessions.false_start import FalseStart, StartFault, judge
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import Root
@@ -33,7 +33,7 @@ def read(root: Root, session: str) -> FalseStart | None:
     return read_rebuildable(root.false_starts / session, FalseStart)
 
 
-def list_faults(root: Root, now: float) -> list[Fault]:
+def list_faults(root: Root, now: float) -> list[StartFault]:
     """List why agents end as they start here, what concerns most sessions first."""
     found = {name: read(root, name) for name in list_names(root.false_starts)}
     return judge({name: one for name, one in found.items() if one}, now)

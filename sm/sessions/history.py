@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct, field, structs
 
 
-class Verb(StrEnum):
+class StepVerb(StrEnum):
     """Action of sm for a session. The texts are the words of docs/PROTOCOL.md."""
 
     INJECT = "inject"
@@ -77,7 +77,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     row: str
     write: str = ""
     step: int = 0
-    verb: Verb | None = None
+    verb: StepVerb | None = None
     counts: Count = Count.NONE
     provisional: bool = False
     detail: str = ""
@@ -114,14 +114,14 @@ people."""
 UNASKED = "not asked"
 """Beginning of the detail of a step that could not ask that session."""
 
-TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
+TELLING = frozenset({StepVerb.NOTIFY, StepVerb.REMIND, StepVerb.COMMENT, StepVerb.TELL})
 """Actions that say something to people."""
 
 NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS, Count.GO_ON})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
 
 
-class Answer(Struct, frozen=True):
+class LastAnswer(Struct, frozen=True):
     """The last message to the agent. A provisional one ("timeout") leaves the phase open."""
 
     write: str
@@ -175,7 +175,7 @@ class History(Struct, frozen=True):
 
     done: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
-    answer: Answer | None = None
+    answer: LastAnswer | None = None
     escalations: Mapping[str, Escalation] = field(default_factory=dict)
     """The open questions to a person, by their matter."""
     fixes: int = 0
@@ -216,26 +216,26 @@ def fold(receipts: Iterable[Receipt]) -> History:
 
 def _add(history: History, receipt: Receipt) -> History:
     # A failed message to a person leads to no further message: the question has its own timeout.
-    if receipt.trouble and receipt.verb not in (*TELLING, Verb.CONSULT):
+    if receipt.trouble and receipt.verb not in (*TELLING, StepVerb.CONSULT):
         history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
-    if receipt.detail in (BEGUN, QUEUED) or receipt.outage or receipt.verb is Verb.OPEN_PULL:
+    if receipt.detail in (BEGUN, QUEUED) or receipt.outage or receipt.verb is StepVerb.OPEN_PULL:
         history = _known_elsewhere(history, receipt)
     match receipt.verb:
         case None:
             return _end_plan(history, receipt)
-        case Verb.INJECT if not receipt.trouble:
+        case StepVerb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
-        case Verb.CONSULT | Verb.NOTIFY:
+        case StepVerb.CONSULT | StepVerb.NOTIFY:
             return _put_question(history, receipt)
-        case Verb.REMIND if asked := history.escalations.get(receipt.write):
+        case StepVerb.REMIND if asked := history.escalations.get(receipt.write):
             return _asked(
                 history, structs.replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
             )
-        case Verb.START:
+        case StepVerb.START:
             return structs.replace(history, started_at=receipt.at, reminders=0)
-        case Verb.RECOVER:
+        case StepVerb.RECOVER:
             return structs.replace(
                 history,
                 started_at=receipt.at,
@@ -271,11 +271,11 @@ def _note_limit(history: History, receipt: Receipt) -> History:
         return _gone_on(history)
     known = history.halt or Halt(receipt.write, receipt.at)
     halt = structs.replace(known, matter=receipt.write)
-    if receipt.verb is Verb.INTERRUPT and receipt.detail == STOPPED:
+    if receipt.verb is StepVerb.INTERRUPT and receipt.detail == STOPPED:
         halt = structs.replace(halt, stops=halt.stops + 1, defied=False)
-    if receipt.verb is Verb.INTERRUPT and receipt.detail == DEFIED:
+    if receipt.verb is StepVerb.INTERRUPT and receipt.detail == DEFIED:
         halt = structs.replace(halt, defied=True)
-    if receipt.verb is Verb.HAND_OFF:
+    if receipt.verb is StepVerb.HAND_OFF:
         halt = structs.replace(halt, asked_at=receipt.at, document=receipt.detail)
     return structs.replace(history, halt=halt)
 
@@ -289,14 +289,14 @@ def _gone_on(history: History) -> History:
 
 def _known_elsewhere(history: History, receipt: Receipt) -> History:
     """Note what CI and the forge do, if only these receipts tell that we have begun it."""
-    if receipt.verb is Verb.OPEN_PULL and not receipt.trouble:
+    if receipt.verb is StepVerb.OPEN_PULL and not receipt.trouble:
         return structs.replace(history, offered=history.offered | {receipt.detail})
     if receipt.outage:
         outages = {**history.outages, receipt.run: receipt.outage}
         return structs.replace(history, outages=outages)
-    if receipt.verb is Verb.RERUN_CI:
+    if receipt.verb is StepVerb.RERUN_CI:
         return structs.replace(history, reruns={**history.reruns, receipt.run: receipt.at})
-    if receipt.verb is Verb.MERGE:
+    if receipt.verb is StepVerb.MERGE:
         return structs.replace(history, queued={**history.queued, receipt.plan: receipt.at})
     return history
 
@@ -311,7 +311,7 @@ def _put_question(history: History, receipt: Receipt) -> History:
         marker=receipt.marker,
         since=receipt.at,
     )
-    if receipt.verb is Verb.CONSULT:
+    if receipt.verb is StepVerb.CONSULT:
         if receipt.trouble or receipt.detail.startswith(UNASKED):
             return history
         row = receipt.row.removeprefix(FIRST)
@@ -339,7 +339,7 @@ def _injected(history: History, receipt: Receipt) -> History:
     return structs.replace(
         history,
         answered=history.answered.union(final),
-        answer=Answer(receipt.write, receipt.row, receipt.at, receipt.provisional),
+        answer=LastAnswer(receipt.write, receipt.row, receipt.at, receipt.provisional),
         escalations={w: e for w, e in history.escalations.items() if w not in over},
         fixes=fixes,
         rounds=rounds,

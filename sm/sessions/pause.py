@@ -34,7 +34,7 @@ class Extent(StrEnum):
     SESSION = "session"
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class PauseTarget(Struct, frozen=True, kw_only=True):
     """Target of a pause: everything, a project or a session.
 
     `name` is that of the project, or the id of the session; `called` is what people call it, '' for
@@ -45,7 +45,7 @@ class Part(Struct, frozen=True, kw_only=True):
     name: str = ""
     called: str = ""
 
-    def is_same(self, other: Part) -> bool:
+    def is_same(self, other: PauseTarget) -> bool:
         """Say whether both are the same part, whatever else is known of them."""
         return (self.extent, self.name) == (other.extent, other.name)
 
@@ -64,10 +64,10 @@ class Part(Struct, frozen=True, kw_only=True):
         return self.called or "everything"
 
 
-EVERYTHING = Part(extent=Extent.EVERYTHING)
+EVERYTHING = PauseTarget(extent=Extent.EVERYTHING)
 
 
-class Pause(Part, frozen=True, kw_only=True):
+class Pause(PauseTarget, frozen=True, kw_only=True):
     """One decision of a person: what is paused, since when, by whom.
 
     `since` is in seconds since 1970. `damage` says why it is not known what is paused.
@@ -102,7 +102,7 @@ class Pause(Part, frozen=True, kw_only=True):
         return f"paused since {format_time(self.since, time.time())} by {self.by}"
 
 
-class Record(Struct, frozen=True):
+class Pauses(Struct, frozen=True):
     """All pauses of one state root, the widest first."""
 
     root: str
@@ -112,12 +112,12 @@ class Record(Struct, frozen=True):
         """Return the widest pause of that session, or of the project as a whole; None for none."""
         return next((one for one in self.pauses if one.covers(project, session)), None)
 
-    def find_exactly(self, part: Part) -> Pause | None:
+    def find_exactly(self, part: PauseTarget) -> Pause | None:
         """Return the decision about just that part; None if there is none."""
         return next((one for one in self.pauses if one.is_same(part)), None)
 
 
-class Mark(Struct, frozen=True):
+class PauseMark(Struct, frozen=True):
     """Mark of a paused session. `interrupted`: its turn was stopped for that."""
 
     since: float
@@ -139,7 +139,7 @@ def locate(root: Root) -> Path:
     return data_folder.locate("paused", root.path).with_suffix(".json")
 
 
-def read(root: Root) -> Record:
+def read(root: Root) -> Pauses:
     """Return all pauses. If they cannot be read, all is paused: somebody has paused something.
 
     A start that nobody wants costs more than one that comes late, and everything that shows what
@@ -148,13 +148,13 @@ def read(root: Root) -> Record:
     with contextlib.suppress(StateError):
         path = locate(root)
         try:
-            found = read_json(path, Record)
+            found = read_json(path, Pauses)
         except StateError as error:
             damaged = Pause(extent=Extent.EVERYTHING, since=_find_time(path), damage=error.message)
-            return Record(str(root.path), (damaged,))
+            return Pauses(str(root.path), (damaged,))
         if found:
             return found
-    return Record(str(root.path))
+    return Pauses(str(root.path))
 
 
 def _find_time(path: Path) -> float:
@@ -174,7 +174,7 @@ def save(root: Root, pauses: tuple[Pause, ...]) -> None:
     """
     order = list(Extent)
     widest_first = sorted(pauses, key=lambda one: (order.index(one.extent), one.since))
-    write_json(locate(root), Record(str(root.path), tuple(widest_first)), durable=True)
+    write_json(locate(root), Pauses(str(root.path), tuple(widest_first)), durable=True)
 
 
 def locate_lock(root: Root) -> Path:
@@ -192,7 +192,7 @@ def locate_lock(root: Root) -> Path:
 def forget(root: Root, session: str) -> None:
     """Forget the pause of a session that is over: its issue may be worked on again some day."""
     with contextlib.suppress(TemporaryError), lock.hold(locate_lock(root)):
-        found, gone = read(root), Part(extent=Extent.SESSION, name=session)
+        found, gone = read(root), PauseTarget(extent=Extent.SESSION, name=session)
         rest = tuple(one for one in found.pauses if not one.is_same(gone))
         if rest != found.pauses:
             save(root, rest)
@@ -221,15 +221,15 @@ def list_marks(root: Root) -> Iterator[Path]:
     return root.sessions.glob("*/paused")
 
 
-def read_mark(directory: SessionDir) -> Mark | None:
+def read_mark(directory: SessionDir) -> PauseMark | None:
     """Return the session's mark; None without one. A damaged mark counts as well."""
     try:
-        return read_json(directory.paused, Mark)
+        return read_json(directory.paused, PauseMark)
     except StateError:
-        return Mark(_find_time(directory.paused))
+        return PauseMark(_find_time(directory.paused))
 
 
-def set_mark(directory: SessionDir, mark: Mark) -> None:
+def set_mark(directory: SessionDir, mark: PauseMark) -> None:
     """Mark the session as paused."""
     write_json(directory.paused, mark)
 

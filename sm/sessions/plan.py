@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from sm.base.errors import StateError
 from sm.base.need import NeedKind
-from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.history import Count, Receipt, StepVerb
 from sm.store.damage import read_rebuildable
 from sm.store.files import (
     FILE_LIMIT,
@@ -36,7 +36,7 @@ DETAIL_LIMIT = 400
 class PlannedStep(Struct, frozen=True):
     """One action with its text, both fixed when the plan was made."""
 
-    verb: Verb
+    verb: StepVerb
     name: str = ""
     text: str = ""
     generation: int = 0
@@ -72,11 +72,11 @@ class Plan(Struct, frozen=True):
     @property
     def ends_session(self) -> bool:
         """Whether nothing of the session is left after it."""
-        return any(step.verb is Verb.FORGET for step in self.steps)
+        return any(step.verb is StepVerb.FORGET for step in self.steps)
 
     def about_run(self, run: str, *, again: bool) -> Plan:
         """Return the plan as one about a failed run of CI. With `again` the run costs no fix."""
-        if any(step.verb is Verb.RERUN_CI for step in self.steps):
+        if any(step.verb is StepVerb.RERUN_CI for step in self.steps):
             return structs.replace(self, run=run)
         if self.counts is not Count.FIX:
             return self

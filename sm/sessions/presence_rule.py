@@ -37,7 +37,7 @@ LEFT_S = 3600.0
 it."""
 
 
-class Deed(StrEnum):
+class Disturbance(StrEnum):
     """Act of sm that may disturb a person at a session; the text goes on with `waits`."""
 
     END = "its end"
@@ -73,17 +73,17 @@ class Hands(Struct, frozen=True):
 NOBODY = Hands()
 
 
-def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
+def find_hindrance(deed: Disturbance, hands: Hands, now: float) -> Refusal | None:
     """Return the reason why the act must not be done now; None if it may."""
     # A time in the future is none: the clock was set back since.
-    if deed is Deed.BRAKE:
+    if deed is Disturbance.BRAKE:
         at_keys = hands.typed_at <= now + SLACK_S and now < hands.typed_at + KEYS_S
         return Refusal.CHANGED if at_keys else None
     if hands.draft:
         return Refusal.DRAFT
     if hands.typed_at <= now + SLACK_S and now < hands.typing_until:
         return Refusal.TYPING
-    if deed is Deed.JUDGE and hands.attached:
+    if deed is Disturbance.JUDGE and hands.attached:
         return Refusal.ATTACHED
     return None
 

@@ -49,7 +49,7 @@ def create(root: Root, identity: S) -> S:
     if known := read_rebuildable(directory.identity, type(identity.record)):
         return type(identity)(known)
     if found := pause.find(root, identity.project_name, identity.name):
-        pause.set_mark(directory, pause.Mark(found.since))
+        pause.set_mark(directory, pause.PauseMark(found.since))
     write_json(directory.identity, identity.record, durable=True)
     return identity
 

@@ -71,12 +71,12 @@ NOTHING = Payload()
 PAYLOAD = find_decoder(Payload)
 
 
-class _File(Struct, frozen=True):
+class _TurnFile(Struct, frozen=True):
     payload: Payload
     written_at: float
 
 
-MISSING = _File(NOTHING, 0.0)
+MISSING = _TurnFile(NOTHING, 0.0)
 
 
 def read(directory: SessionDir, state: AgentState) -> Signs:
@@ -165,14 +165,14 @@ def _shorten(text: str, limit: int) -> str:
     return clean if len(clean) <= limit else clean[:limit] + " …"
 
 
-def _file(path: Path, state: AgentState) -> _File:
+def _file(path: Path, state: AgentState) -> _TurnFile:
     """Return a payload of the turn of `state`, and its time."""
     try:
         written_at = path.lstat().st_mtime
     except OSError:
         return MISSING
     payload = _load(path)
-    return _File(payload, written_at) if payload and payload.is_of(state) else MISSING
+    return _TurnFile(payload, written_at) if payload and payload.is_of(state) else MISSING
 
 
 def _load(path: Path) -> Payload | None:

@@ -14,7 +14,7 @@ from sm.issues.look.answers import read_texts
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.sessions import plan
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.testing.session import put_session
@@ -63,7 +63,7 @@ def make_session(project: Project) -> IssueSession:
     project.root.phase(project.name, issue).write_text("PHASE:escalate\nReason: which colour?\n")
     write = recall(session, snapshot(project)).facts.write
     key, row = f"escalate:{write}", "escalate"
-    told = Receipt(time.time(), key, row, write, verb=Verb.NOTIFY, marker=QUESTION.id)
+    told = Receipt(time.time(), key, row, write, verb=StepVerb.NOTIFY, marker=QUESTION.id)
     plan.add_receipt(session.dir, told)
     return session
 

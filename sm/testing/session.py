@@ -15,7 +15,7 @@ from sm.base.issue_id import IssueId
 from sm.config.load import load
 from sm.issues.look import phase_file
 from sm.sessions import plan, registry
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import IssueSession
@@ -85,7 +85,7 @@ def put_session(
         )
     )
     registry.create(root, session).provide(project=project)
-    start = Receipt(created, "start", "start", verb=Verb.START)
+    start = Receipt(created, "start", "start", verb=StepVerb.START)
     for receipt in (start,) if receipts is None else receipts:
         plan.add_receipt(session.dir, receipt)
     phase_file.create(root, settings.name, issue)

@@ -23,7 +23,7 @@ from sm.messages.follow_up import read_last_words
 from sm.messages.queue import MessageFolder
 from sm.sessions import activity, agent_state, monitors, pause, registry, window
 from sm.sessions.activity import Evidence, Proof
-from sm.sessions.presence_rule import LEFT_S, Deed, find_hindrance
+from sm.sessions.presence_rule import LEFT_S, Disturbance, find_hindrance
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
@@ -231,6 +231,6 @@ def _look(session: AnySession, now: float) -> Refusal | None:
     from sm.messages.presence import observe_hands
 
     try:
-        return find_hindrance(Deed.REMIND, observe_hands(session), now)
+        return find_hindrance(Disturbance.REMIND, observe_hands(session), now)
     except SmError:
         return None

@@ -22,7 +22,7 @@ from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.meters import OF_ACCOUNT, find_objection
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -196,7 +196,7 @@ def _list_blocked(
     }
     if not blocked:
         return
-    ended = journal.find_latest(project.root.journal, blocked.keys(), str(Verb.FORGET))
+    ended = journal.find_latest(project.root.journal, blocked.keys(), str(StepVerb.FORGET))
     for name, issue in blocked.items():
         event = ended.get(name)
         row = event.row if isinstance(event, events.StepDone) else ""

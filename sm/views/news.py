@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sm.base.issue_id import read_part, spell
 from sm.issues.rules.needs import CAUSES, KINDS
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
 from sm.store.paths import prefix_sessions
@@ -38,10 +38,10 @@ DECIDED = {
 def find_need(event: Event) -> str:
     """Return why a person is needed from this event on; '' if nobody is."""
     match event:
-        case StepDone(verb=Verb.NOTIFY | Verb.TELL):
+        case StepDone(verb=StepVerb.NOTIFY | StepVerb.TELL):
             result = event.result or event.trouble
             return event.text or CAUSES.get(result, result)
-        case StepDone(verb=Verb.COMMENT) if event.row in KINDS:
+        case StepDone(verb=StepVerb.COMMENT) if event.row in KINDS:
             return event.text  # the issue is blocked
     return ""
 
@@ -65,11 +65,11 @@ def tell(event: Event) -> str:
 def _step(event: StepDone) -> str:
     result = event.result or event.trouble
     match event.verb:
-        case Verb.OPEN_PULL if result:
+        case StepVerb.OPEN_PULL if result:
             return f"pull request {result} opened"
-        case Verb.REMIND:
+        case StepVerb.REMIND:
             return "a person is reminded"
-        case Verb.PARK:
+        case StepVerb.PARK:
             return f"its agent has to wait {result}".rstrip()
     return ""
 

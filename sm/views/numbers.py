@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sm.base.issue_id import IssueId, read_part
 from sm.issues.rules.matrix import BY_NAME
-from sm.sessions.history import Count, Verb
+from sm.sessions.history import Count, StepVerb
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.views.trace import MERGED, OUTCOMES
@@ -223,7 +223,7 @@ def _count_dropped(event: events.Dropped) -> Counted:
 
 
 def _count_step(event: events.StepDone) -> Counted:
-    if event.verb == Verb.FORGET and OUTCOMES.get(event.row) == MERGED:
+    if event.verb == StepVerb.FORGET and OUTCOMES.get(event.row) == MERGED:
         yield "merged", 1
 
 

@@ -36,9 +36,9 @@ from sm.issues.rules.needs import (
 )
 from sm.messages import unknown_screen
 from sm.sessions import account_faults, agent_state, spending_hold, turn
-from sm.sessions.account_fault import AccountFault, Way
+from sm.sessions.account_fault import AccountCourse, AccountFault
 from sm.sessions.agent_state import State
-from sm.sessions.failure import Fault
+from sm.sessions.failure import FailureCause
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.session import AdHocSession, IssueSession, Session
 from sm.sessions.signs import Signs
@@ -216,7 +216,7 @@ def _make_account_need(ident: str, known: AccountFault) -> OpenNeed:
         failure=known.notice,
         account=known.name,
         resting=len(known.sessions),
-        locked_out=known.fault is Fault.ACCESS,
+        locked_out=known.fault is FailureCause.ACCESS,
     )
     need = describe_need(case)
     return OpenNeed(
@@ -272,7 +272,7 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], ActKind.ATTACH
     elif signs.failure and signs.failure.for_person and not _is_of_account(session, signs):
         why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
-        kind = NeedKind.LOGIN if signs.failure.fault is Fault.ACCESS else NeedKind.LIMITS
+        kind = NeedKind.LOGIN if signs.failure.fault is FailureCause.ACCESS else NeedKind.LIMITS
         found = kind, signs.failure.at, why, ActKind.ATTACH
     elif signs.asks and not session.record.parent:
         asked = f"{CAUSES['question']} ({redact(signs.asks)})"
@@ -311,7 +311,7 @@ def _find_own_unknown_screen(session: AdHocSession) -> OpenNeed | None:
 def _is_of_account(session: AdHocSession, signs: Signs) -> bool:
     """Whether all sessions of its account have the fault, so that the account needs a person."""
     standing = account_faults.read_standing(session, signs.failure, gone=False)
-    return standing is not None and standing.way is not Way.ASK
+    return standing is not None and standing.way is not AccountCourse.ASK
 
 
 LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)

@@ -18,7 +18,7 @@ from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.facts import Facts, Life
 from sm.sessions import agent, terminal
 from sm.sessions.activity import Evidence, Proof
-from sm.sessions.failure import Fault
+from sm.sessions.failure import FailureCause
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import SILENT
@@ -264,7 +264,7 @@ def _of_parked(facts: Facts) -> str:
     account = facts.account
     if account and account.works:
         return f"parked until its turn to go on: {account.name} works again"
-    if account and facts.parked and account.fault is Fault.ACCESS:
+    if account and facts.parked and account.fault is FailureCause.ACCESS:
         return f"parked for the login of {account.name}: {account.fault}"
     if facts.failure and facts.parked:
         until = format_time(facts.told_until, facts.failure.at)

@@ -11,7 +11,7 @@ from sm.base.errors import SmError
 from sm.base.issue_id import IssueId, spell
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import activity, registry, terminal_log
-from sm.sessions.history import Count, Verb
+from sm.sessions.history import Count, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import events, journal
@@ -152,7 +152,7 @@ def _outcome(found: list[Event]) -> str:
                 outcome = AT_WORK
             case events.Decided(row=row):
                 ended_by = row
-            case events.StepDone(verb=Verb.FORGET):
+            case events.StepDone(verb=StepVerb.FORGET):
                 outcome = OUTCOMES.get(ended_by, "ended")
             case events.Over(how=how):
                 outcome = how or "ended"

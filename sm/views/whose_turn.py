@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.issues.rules.matrix import BY_NAME
-from sm.sessions.history import NUDGES, UNASKED, Count, Verb
+from sm.sessions.history import NUDGES, UNASKED, Count, StepVerb
 from sm.store import events
 from sm.store.events import Event
 
@@ -44,9 +44,9 @@ OF_PHASES = {
     Phase.ESCALATE: Turn.PERSON,
 }
 """Turn that begins when an agent writes the phase; after any other it stays the agent's."""
-TELLING = frozenset({Verb.INJECT, Verb.START, Verb.RECOVER, Verb.HAND_OFF})
+TELLING = frozenset({StepVerb.INJECT, StepVerb.START, StepVerb.RECOVER, StepVerb.HAND_OFF})
 """Steps after which the agent is at work."""
-ASKING = frozenset({Verb.CONSULT, Verb.NOTIFY, Verb.REMIND})
+ASKING = frozenset({StepVerb.CONSULT, StepVerb.NOTIFY, StepVerb.REMIND})
 """Steps that ask a person or an earlier session. A late review stays the reviewer's."""
 GOES_ON = frozenset({Count.RESUME, Count.GO_ON, Count.NO_ATTEMPT})
 """Counts that mean the end of a wait."""
@@ -116,7 +116,7 @@ class TurnStanding:
             self.asked = self.held = False
         elif step.verb in TELLING and counts not in NUDGES:
             self._reset(Turn.AGENT)
-        elif step.verb == Verb.PARK:
+        elif step.verb == StepVerb.PARK:
             self.held = True
         elif step.result.startswith(UNASKED):
             pass
@@ -170,7 +170,7 @@ def _find_turn(phase: str) -> Turn:
 def is_end(event: Event) -> bool:
     """Whether the event ends the session."""
     if isinstance(event, events.StepDone):
-        return event.verb == Verb.FORGET
+        return event.verb == StepVerb.FORGET
     if isinstance(event, events.Kill):
         return event.done
     return isinstance(event, events.LetGo | events.Over)

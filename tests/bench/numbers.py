@@ -29,13 +29,13 @@ EVENTS, EVERY_S = 50_000, 50.0
 ROUND = (
     events.Started(title="Mend it"),
     events.Decided(row="ci-failed", phase=CI, written_at=1.0),
-    events.StepDone(verb=Verb.INJECT, row="ci-failed", result="ci-failed"),
+    events.StepDone(verb=StepVerb.INJECT, row="ci-failed", result="ci-failed"),
     events.MessageSent(id="0" * 16, mode="sequential", status="accepted"),
     events.Rotation(step=RotationStep.FINISHED, took_s=9.0),
     events.Decided(row="ci-passed", phase=CI, written_at=2.0),
-    events.StepDone(verb=Verb.INJECT, row="ci-passed", result="ci-passed"),
+    events.StepDone(verb=StepVerb.INJECT, row="ci-passed", result="ci-passed"),
     events.Decided(row="approved", phase=REVIEW, written_at=3.0),
-    events.StepDone(verb=Verb.INJECT, row="approved", result="approved"),
+    events.StepDone(verb=StepVerb.INJECT, row="approved", result="approved"),
 )
 
 

@@ -23,7 +23,7 @@ from sm.context.thresholds import Flags
 from sm.messages import queue
 from sm.messages.queue import Mode
 from sm.sessions import plan as plans
-from sm.sessions.history import Count, Receipt, Verb, fold
+from sm.sessions.history import Count, Receipt, StepVerb, fold
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.sessions.settings import Settings
@@ -353,7 +353,7 @@ def test_reminders_of_the_old_context_do_not_count_in_the_new_one(
     session = put_session(Project(config, config.projects[0]), 7)
     for number in range(2):
         reminded = Receipt(
-            1.0, f"reminder:{number}", "reminder", verb=Verb.INJECT, counts=Count.REMINDER
+            1.0, f"reminder:{number}", "reminder", verb=StepVerb.INJECT, counts=Count.REMINDER
         )
         plans.add_receipt(session.dir, reminded)
     finish.give_up(target(session), rotation(step=RotationStage.QUIET, ident="r0"), WHY)

@@ -11,7 +11,7 @@ from sm.base.refusal import Refusal
 from sm.context import monitor, withheld
 from sm.context.thresholds import DueAction, Flags, ThresholdDecision
 from sm.sessions import registry
-from sm.sessions.presence_rule import NOBODY, SOON_S, Deed, Hands
+from sm.sessions.presence_rule import NOBODY, SOON_S, Disturbance, Hands
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
@@ -38,7 +38,7 @@ def waits(session: AdHocSession) -> list[str]:
 
 def test_what_waits_is_noted_once_until_another_reason_keeps_it(session: AdHocSession) -> None:
     for refusal in (Refusal.DRAFT, Refusal.DRAFT, Refusal.TYPING):
-        withheld.note(session, Deed.CLEAR, refusal)
+        withheld.note(session, Disturbance.CLEAR, refusal)
     assert [Refusal.DRAFT.sentence in one for one in waits(session)] == [True, False]
     withheld.forget(session.dir)
     assert withheld.read(session.dir) is None
@@ -55,6 +55,6 @@ def test_a_cycle_that_is_due_waits_for_a_person(
     assert later.again_at <= time.time() + SOON_S
     known = withheld.read(session.dir)
     assert known
-    assert (known.deed, known.refusal) == (Deed.CLEAR, Refusal.TYPING)
+    assert (known.deed, known.refusal) == (Disturbance.CLEAR, Refusal.TYPING)
     assert monitor._let_people_go_first(session, found) is found
     assert withheld.read(session.dir) is None

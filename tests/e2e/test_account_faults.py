@@ -15,7 +15,7 @@ from msgspec import structs
 
 from sm.sessions import account_faults, plan, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import Verb, fold
+from sm.sessions.history import StepVerb, fold
 from sm.store.files import write_json
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
@@ -73,7 +73,7 @@ class Team:
             session.name
             for session in sessions
             for receipt in plan.read_receipts(session.dir)
-            if receipt.verb is Verb.RECOVER
+            if receipt.verb is StepVerb.RECOVER
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sm.sessions.history import Verb, fold
+from sm.sessions.history import StepVerb, fold
 from sm.sessions.plan import read_receipts
 from tests.e2e.conftest import MakeStage
 from tests.helpers import wait_for
@@ -63,7 +63,7 @@ def test_another_run_of_the_same_commit_costs_no_fix(stage_of: MakeStage) -> Non
 
         def told() -> bool:
             found = read_receipts(stage.session(issue).dir)
-            return sum(r.row == "ci-failed" and r.verb is Verb.INJECT for r in found) == times
+            return sum(r.row == "ci-failed" and r.verb is StepVerb.INJECT for r in found) == times
 
         stage.write_phase(issue, "PHASE:awaiting_ci")
         wait_for(told, "the result to be handed over")

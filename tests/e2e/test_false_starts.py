@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sm.sessions import plan
-from sm.sessions.history import Verb, fold
+from sm.sessions.history import StepVerb, fold
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import PUPPET, Stage
 from tests.helpers import wait_for
@@ -42,7 +42,7 @@ def stage(stage_of: MakeStage, client: Path) -> Stage:
 
 def count_tries(stage: Stage, issue: int) -> int:
     receipts = plan.read_receipts(stage.session(issue).dir)
-    return sum(one.verb in (Verb.START, Verb.RECOVER) for one in receipts)
+    return sum(one.verb in (StepVerb.START, StepVerb.RECOVER) for one in receipts)
 
 
 def list_kinds(stage: Stage) -> list[str]:

@@ -13,7 +13,7 @@ from sm.issues.look.reviews import read_taken as read_reviews
 from sm.issues.look.taken import read_taken
 from sm.issues.rules.matrix import ROWS
 from sm.sessions import plan
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Env, Stage, kill
 from tests.e2e.test_journeys import BY_SM, assert_nothing_left
@@ -31,10 +31,10 @@ STARTING = (
 )
 PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
 WAITING = ("slot:freed", "slot:taken")
-FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
+FAILING = [StepVerb.LABEL_BLOCKED, StepVerb.COMMENT, StepVerb.RESTORE_BACKLOG]
 
 
-def around(verb: Verb) -> Points:
+def around(verb: StepVerb) -> Points:
     """Three at the most: after each death in a row the monitor waits twice as long."""
     return tuple(f"{verb}:{moment}" for moment in ("before", "after", "receipt"))
 
@@ -78,10 +78,10 @@ def assert_commented_once(stage: Stage, issue: int) -> None:
     assert len(comments) == len(set(comments)), comments
 
 
-ENDING = (f"{Verb.FORGET}:before", f"{Verb.FORGET}:after")
-SOON = [Verb.WRITE_CI_RESULT, Verb.INJECT, Verb.OPEN_PULL]
-LAST = [Verb.KILL, Verb.CLEAN_LABELS, Verb.CLOSE_ISSUE]
-LAST += [Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
+ENDING = (f"{StepVerb.FORGET}:before", f"{StepVerb.FORGET}:after")
+SOON = [StepVerb.WRITE_CI_RESULT, StepVerb.INJECT, StepVerb.OPEN_PULL]
+LAST = [StepVerb.KILL, StepVerb.CLEAN_LABELS, StepVerb.CLOSE_ISSUE]
+LAST += [StepVerb.REMOVE_WORKTREE, StepVerb.DELETE_BRANCH, StepVerb.RELEASE_CLAIM]
 TOGETHER = [
     soon + last
     for soon, last in zip_longest(
@@ -126,15 +126,15 @@ def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
     assert len(found.comments) == 1
 
 
-@pytest.mark.parametrize("verb", [Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH])
+@pytest.mark.parametrize("verb", [StepVerb.CLOSE_PULL, StepVerb.DELETE_EMPTY_BRANCH])
 def test_closed_issue_leaves_nothing_although_the_reactor_dies_at(
-    verb: Verb, stage_of: MakeStage
+    verb: StepVerb, stage_of: MakeStage
 ) -> None:
     points = around(verb)
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, points))
-    if verb is Verb.CLOSE_PULL:
+    if verb is StepVerb.CLOSE_PULL:
         stage.push_work(issue)
         stage.write_phase(issue, "PHASE:awaiting_review")
         wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
@@ -147,7 +147,7 @@ def test_closed_issue_leaves_nothing_although_the_reactor_dies_at(
 
 
 def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.NOTIFY)
+    points = around(StepVerb.NOTIFY)
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, points))
@@ -160,7 +160,7 @@ def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) 
 
 
 def test_sm_merges_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.MERGE)
+    points = around(StepVerb.MERGE)
     stage = stage_of(auto=True, settings=BY_SM)
     issue = stage.file_issue()
     env = crash_at(stage, points)
@@ -177,7 +177,7 @@ def test_sm_merges_once_although_the_reactor_dies_at(stage_of: MakeStage) -> Non
 
 
 def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.REMIND)
+    points = around(StepVerb.REMIND)
     stage = stage_of(settings={"escalation": {"remind": "4s"}})
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, points))
@@ -188,7 +188,7 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
 
     def reminders() -> int:  # the next one may be due by now
-        return sum(receipt.verb is Verb.REMIND for receipt in plan.read_receipts(session.dir))
+        return sum(receipt.verb is StepVerb.REMIND for receipt in plan.read_receipts(session.dir))
 
     wait_for(
         lambda: len(stage.project.forge.issues.read(issue).comments) == 1 + reminders(),
@@ -197,7 +197,7 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
 
 
 def test_an_edit_is_told_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.ADOPT_TEXT)
+    points = around(StepVerb.ADOPT_TEXT)
     stage = stage_of()
     issue = stage.file_issue(body="Please.")
     stage.poll(env=crash_at(stage, points))
@@ -219,7 +219,7 @@ def test_an_edit_is_told_once_although_the_reactor_dies_at(stage_of: MakeStage) 
 def test_an_edit_of_a_review_is_told_once_although_the_reactor_dies_at(
     stage_of: MakeStage,
 ) -> None:
-    points, wish = around(Verb.ADOPT_REVIEW), ReviewState.CHANGES_REQUESTED
+    points, wish = around(StepVerb.ADOPT_REVIEW), ReviewState.CHANGES_REQUESTED
     stage = stage_of()
     issue, forge = stage.file_issue(), stage.project.forge
     stage.poll(env=crash_at(stage, points))
@@ -244,7 +244,7 @@ def test_an_edit_of_a_review_is_told_once_although_the_reactor_dies_at(
 
 
 def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.CREATE_PHASE)
+    points = around(StepVerb.CREATE_PHASE)
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, points))
@@ -258,7 +258,7 @@ def test_lost_phase_file_is_replaced_although_the_reactor_dies_at(stage_of: Make
 
 
 def test_killed_agent_is_recovered_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
-    points = around(Verb.RECOVER)
+    points = around(StepVerb.RECOVER)
     stage = stage_of()
     issue = stage.file_issue()
     stage.poll(env=crash_at(stage, points))
@@ -317,10 +317,10 @@ def await_death(stage: Stage, issue: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM], ids=str
+    "verb", [StepVerb.REMOVE_WORKTREE, StepVerb.DELETE_BRANCH, StepVerb.RELEASE_CLAIM], ids=str
 )
 def test_nothing_is_left_of_a_merged_issue_whose_state_is_lost_before(
-    verb: Verb, stage_of: MakeStage
+    verb: StepVerb, stage_of: MakeStage
 ) -> None:
     stage = stage_of(auto=True)
     issue = stage.file_issue()
@@ -373,14 +373,22 @@ def test_two_ticks_at_once_start_an_issue_once(stage_of: MakeStage) -> None:
 
 
 def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
-    tested = {*SOON, *LAST, *FAILING, Verb.NOTIFY, Verb.RECOVER, Verb.MERGE, Verb.REMIND}
-    tested |= {Verb.CREATE_PHASE, Verb.FORGET, Verb.ADOPT_TEXT, Verb.ADOPT_REVIEW}
-    tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
-    tested |= {Verb.PARK}  # in test_hook_rows.py
-    tested |= {Verb.RERUN_CI}  # in test_ci_elsewhere.py
-    tested |= {Verb.TELL}  # in test_notifying.py
-    tested |= {Verb.KEEP_WORK}  # in tests/issues/work/test_wip.py
-    tested |= {Verb.CONSULT}  # in test_first_asked.py
+    tested = {
+        *SOON,
+        *LAST,
+        *FAILING,
+        StepVerb.NOTIFY,
+        StepVerb.RECOVER,
+        StepVerb.MERGE,
+        StepVerb.REMIND,
+    }
+    tested |= {StepVerb.CREATE_PHASE, StepVerb.FORGET, StepVerb.ADOPT_TEXT, StepVerb.ADOPT_REVIEW}
+    tested |= {StepVerb.CLOSE_PULL, StepVerb.DELETE_EMPTY_BRANCH}
+    tested |= {StepVerb.PARK}  # in test_hook_rows.py
+    tested |= {StepVerb.RERUN_CI}  # in test_ci_elsewhere.py
+    tested |= {StepVerb.TELL}  # in test_notifying.py
+    tested |= {StepVerb.KEEP_WORK}  # in tests/issues/work/test_wip.py
+    tested |= {StepVerb.CONSULT}  # in test_first_asked.py
     # In tests/real/test_spending.py:
-    tested |= {Verb.INTERRUPT, Verb.HAND_OFF, Verb.MENTION, Verb.LET_GO_ON}
+    tested |= {StepVerb.INTERRUPT, StepVerb.HAND_OFF, StepVerb.MENTION, StepVerb.LET_GO_ON}
     assert tested == {step.verb for row in ROWS for step in row.steps}

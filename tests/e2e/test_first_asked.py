@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.store.paths import Root
 from tests.company import SM, Company, make_company
 from tests.e2e.conftest import MakeStage
@@ -77,7 +77,7 @@ def test_what_the_gardener_does_not_answer_people_are_asked_once(
 def test_the_gardener_is_asked_once_although_the_reactor_dies_at(
     stage_of: MakeStage, company: Company
 ) -> None:
-    points = around(Verb.CONSULT)
+    points = around(StepVerb.CONSULT)
     company.new("gardener")
     stage = stage_of(auto=False, settings={"escalation": {"first": "gardener", "first_for": "10m"}})
     issue = stage.file_issue()

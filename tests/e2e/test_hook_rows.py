@@ -17,7 +17,7 @@ from sm.issues.look.observe import observe
 from sm.issues.rules.facts import Facts
 from sm.sessions import agent_state, plan, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.shell_root import find_shell_root
 from sm.views.project import read_overview
 from tests.e2e.conftest import MakeStage
@@ -299,7 +299,7 @@ def test_a_session_is_parked_and_goes_on_although_the_reactor_dies(
 ) -> None:
     stage = stage_of()
     crashed = stage.folder / "crashed"
-    env = {"SM_CRASH_AT": f"{Verb.PARK}:{moment}", "SM_CRASH_ONCE": str(crashed)}
+    env = {"SM_CRASH_AT": f"{StepVerb.PARK}:{moment}", "SM_CRASH_ONCE": str(crashed)}
     hooked = begin(stage, env)
     hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
     wait_for(crashed.exists, "somebody to die")

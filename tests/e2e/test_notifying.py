@@ -8,7 +8,7 @@ import pytest
 
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import NOTICES, SHORTLY
-from sm.sessions.history import TELLING, Verb
+from sm.sessions.history import TELLING, StepVerb
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.e2e.test_faults import around
@@ -107,7 +107,7 @@ def test_a_question_is_told_once_whenever_the_reactor_dies(
 def test_a_review_that_waits_is_told_once_and_not_on_the_issue_whenever_the_reactor_dies(
     stage_of: MakeStage, heard: Path, tmp_path: Path
 ) -> None:
-    once, points = tmp_path / "crashed", around(Verb.TELL)
+    once, points = tmp_path / "crashed", around(StepVerb.TELL)
     env = {"SM_CRASH_AT": ",".join(points), "SM_CRASH_ONCE": str(once)}
     stage, issue = begin(stage_of, heard, env, ci={"command": "true", "poll": "1s"})
     stage.push_work(issue)

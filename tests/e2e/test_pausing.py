@@ -13,7 +13,7 @@ import yaml
 
 from sm.sessions import agent, pause, registry
 from sm.sessions import plan as plans
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.store.paths import SessionDir
 from tests.company import SM, Company
@@ -148,7 +148,10 @@ def test_of_a_plan_under_way_the_forge_s_steps_are_done_and_the_agent_s_wait(
     stage = stage_of()
     issue = started(stage)
     stage.push_work(issue)
-    steps = (PlannedStep(Verb.OPEN_PULL), PlannedStep(Verb.INJECT, "ci-none", "There is no CI."))
+    steps = (
+        PlannedStep(StepVerb.OPEN_PULL),
+        PlannedStep(StepVerb.INJECT, "ci-none", "There is no CI."),
+    )
     directory = begin_plan(stage, issue, "ci-none", *steps)
     wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "the pull request")
     await_rest(directory)
@@ -164,7 +167,7 @@ def test_no_agent_is_ended_by_a_plan_under_way(stage_of: MakeStage) -> None:
     issue = started(stage)
     stage.push_work(issue)
     pid = stage.agent_pid(issue)
-    steps = (PlannedStep(Verb.OPEN_PULL), PlannedStep(Verb.KILL))
+    steps = (PlannedStep(StepVerb.OPEN_PULL), PlannedStep(StepVerb.KILL))
     directory = begin_plan(stage, issue, "recover", *steps)
     wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "the pull request")
     await_rest(directory)
@@ -184,7 +187,7 @@ def test_a_merge_under_way_is_finished_and_the_session_ends_after_the_pause(
     assert pull is not None
     stage.sm("pause")
     stage.approve(issue)
-    merge = PlannedStep(Verb.MERGE, text=head)
+    merge = PlannedStep(StepVerb.MERGE, text=head)
     directory = begin_plan(stage, issue, "approved-merge", merge)
     wait_for(lambda: stage.project.forge.pulls.read(pull.number).state == "merged", "the merge")
     await_rest(directory)
@@ -197,7 +200,7 @@ def test_a_merge_under_way_is_finished_and_the_session_ends_after_the_pause(
 def test_what_a_person_settles_meanwhile_is_done_after_the_pause(stage_of: MakeStage) -> None:
     stage = stage_of()
     issue = started(stage)
-    step = PlannedStep(Verb.INJECT, "ci-none", "This comes too late.")
+    step = PlannedStep(StepVerb.INJECT, "ci-none", "This comes too late.")
     directory = begin_plan(stage, issue, "ci-none", step)
     stage.project.forge.issues.close(issue)
     await_rest(directory)

@@ -8,7 +8,7 @@ from pathlib import Path
 from sm.adapters import procfs
 from sm.base.refusal import Refusal
 from sm.messages.presence import find_obstacle
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.store.paths import Root
 from sm.views.news import Followed, read_news
 from tests.e2e.stage import leave_merge, make_stage, started
@@ -29,7 +29,7 @@ def test_a_merge_is_told_at_once_and_its_session_ends_when_the_person_has_left(
 
         def types() -> bool:
             person.type("x\x7f")
-            return find_obstacle(session, Deed.END) is Refusal.TYPING
+            return find_obstacle(session, Disturbance.END) is Refusal.TYPING
 
         wait_for(types, "the keys to be known", every_s=0.3)
         leave_merge(stage, issue)

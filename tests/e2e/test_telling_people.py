@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from sm.issues.act.retry import TRY_FOR_S
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import Plan, read_pending, read_receipts
 from sm.store import lock
 from sm.store.files import write_json
@@ -180,7 +180,7 @@ def test_forge_that_takes_no_comment_keeps_no_answer_from_the_agent(
 
     wait_for(long_ago, "the plan")
     stage.sm("react", f"dev-harb-{issue}")
-    assert [r.verb for r in read_receipts(directory) if r.trouble] == [Verb.NOTIFY]
+    assert [r.verb for r in read_receipts(directory) if r.trouble] == [StepVerb.NOTIFY]
     said = stage.sm("reply", "harb", str(issue), "blue, please", check=False)
     assert said.returncode == 1
     assert f"the agent gets the answer, but issue #{issue} does not show it" in said.stderr

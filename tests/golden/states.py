@@ -57,7 +57,7 @@ from sm.plugins.top.opening import draw
 from sm.sessions import account_faults, agent_state, plan, registry
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.agent import Agent
-from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.history import Count, Receipt, StepVerb
 from sm.sessions.machine import Machine, load_here
 from sm.sessions.project import Project
 from sm.sessions.record import AdHocRecord
@@ -390,15 +390,15 @@ def _tell_agents(world: World) -> None:
 def _note_receipts(world: World) -> None:
     """Steps that were taken: a question was asked, and CI has failed before."""
     for issue, verb, row, counts in (
-        (3, Verb.NOTIFY, "escalate", Count.NONE),
-        (5, Verb.INJECT, "ci-failed", Count.FIX),
-        (5, Verb.INJECT, "ci-failed", Count.FIX),
-        (10, Verb.INJECT, "review-changes", Count.ROUND),
-        (10, Verb.RECOVER, "recover", Count.NONE),
+        (3, StepVerb.NOTIFY, "escalate", Count.NONE),
+        (5, StepVerb.INJECT, "ci-failed", Count.FIX),
+        (5, StepVerb.INJECT, "ci-failed", Count.FIX),
+        (10, StepVerb.INJECT, "review-changes", Count.ROUND),
+        (10, StepVerb.RECOVER, "recover", Count.NONE),
     ):
         written = phase_file.read(world.root, world.harb.name, issue)
         assert written
-        write = written.id if verb is Verb.NOTIFY else "of before"
+        write = written.id if verb is StepVerb.NOTIFY else "of before"
         receipt = Receipt(NOW - 200, row, row, write=write, verb=verb, counts=counts)
         plan.add_receipt(world.session(issue).dir, receipt)
 

@@ -39,7 +39,7 @@ from sm.plugins.chat.threads import agent_texts
 from sm.plugins.notify.letter_text import write_letter
 from sm.plugins.notify.model import HeldWord
 from sm.sessions.account_fault import AccountFault, Resting
-from sm.sessions.failure import Fault
+from sm.sessions.failure import FailureCause
 from sm.store.events import Event, StepDone
 from sm.views.event_words import describe, name_event, tell, tell_shortly
 from tests.events import samples
@@ -230,7 +230,7 @@ def _list_of_peers() -> Iterator[str]:
         "chats": agent_texts.write_note(["hof_1", "hof_2"]),
     }.items():
         yield f"{_head(name)}{said}\n\n"
-    for fault in (fault for fault in Fault if fault.is_of_account):
+    for fault in (fault for fault in FailureCause if fault.is_of_account):
         resting = {"a": Resting("harb#1", NOW, NOW + 60), "b": Resting("ann", NOW, NOW + 60)}
         known = AccountFault("Claude Code", fault, NOW - 60, NOW, NOW + 3600, resting, notice="No.")
         yield f"{_head('account', fault)}{word_fault(known, NOW)}\n\n"

@@ -16,7 +16,7 @@ from sm.issues.look import answers
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import snapshot
 from sm.sessions import monitors, plan
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
@@ -33,7 +33,7 @@ def asking(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Issue
     issue = project.forge.issues.add("Mend it", author="ada").number
     session = put_session(project, issue, phase="PHASE:escalate\nReason: which colour?\n")
     write = see(session).facts.write
-    asked = Receipt(time.time(), f"escalate:{write}", "escalate", write, verb=Verb.NOTIFY)
+    asked = Receipt(time.time(), f"escalate:{write}", "escalate", write, verb=StepVerb.NOTIFY)
     plan.add_receipt(session.dir, asked)
     return session
 
@@ -80,7 +80,7 @@ def test_a_comment_behind_an_answer_is_not_told_as_a_second_one(asking: IssueSes
 def test_who_comes_after_the_answer_was_taken_is_told_who_was_first(asking: IssueSession) -> None:
     reply.reply(asking.project, asking.issue, "ann", "Blue.")
     given = see(asking).facts
-    told = Receipt(time.time(), f"reply:{given.reply}", "reply", given.write, verb=Verb.INJECT)
+    told = Receipt(time.time(), f"reply:{given.reply}", "reply", given.write, verb=StepVerb.INJECT)
     plan.add_receipt(asking.dir, told)
     asking.root.phase(asking.record.project, asking.issue).write_text("PHASE:working\n")
     said = try_reply(asking.project, asking.issue, "bob")
@@ -90,12 +90,12 @@ def test_who_comes_after_the_answer_was_taken_is_told_who_was_first(asking: Issu
 def ask_again(session: IssueSession) -> None:
     """The agent has taken the answer, goes on, and asks the next thing."""
     given = see(session).facts
-    told = Receipt(time.time(), f"reply:{given.reply}", "reply", given.write, verb=Verb.INJECT)
+    told = Receipt(time.time(), f"reply:{given.reply}", "reply", given.write, verb=StepVerb.INJECT)
     plan.add_receipt(session.dir, told)
     file = session.root.phase(session.record.project, session.issue)
     file.write_text("PHASE:escalate\nReason: which size?\n")
     write = see(session).facts.write
-    asked = Receipt(time.time(), f"escalate:{write}", "escalate", write, verb=Verb.NOTIFY)
+    asked = Receipt(time.time(), f"escalate:{write}", "escalate", write, verb=StepVerb.NOTIFY)
     plan.add_receipt(session.dir, asked)
 
 

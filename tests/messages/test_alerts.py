@@ -13,7 +13,7 @@ from sm.channels.command import start
 from sm.config.load import load
 from sm.messages import alerts
 from sm.sessions import plan as plans
-from sm.sessions.history import Verb, fold
+from sm.sessions.history import StepVerb, fold
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.sessions.settings import Settings
@@ -167,10 +167,10 @@ def test_of_an_issue_a_person_reads_it_there_and_nobody_waits_for_an_answer(
     assert "No answer is needed" in both[0]
     assert "`has lost it again`." in both[1]
 
-    def verbs() -> list[Verb | None]:
+    def verbs() -> list[StepVerb | None]:
         return [receipt.verb for receipt in plans.read_receipts(session.dir)]
 
-    wait_for(lambda: verbs().count(Verb.COMMENT) == 2, "the receipts")
+    wait_for(lambda: verbs().count(StepVerb.COMMENT) == 2, "the receipts")
     for _ in range(2):
         stage.sm("react", session.name)
     assert len(comments()) == 2

@@ -17,7 +17,7 @@ from sm.messages.queue import MessageFolder
 from sm.messages.wait import AwaitedEvent
 from sm.personal import account
 from sm.sessions import account_faults, agent_state, turn
-from sm.sessions.account_fault import Way
+from sm.sessions.account_fault import AccountCourse
 from sm.sessions.session import AdHocSession
 from sm.store import journal
 from sm.store.events import PersonTold
@@ -211,7 +211,7 @@ def test_a_failure_that_no_pass_has_noted_lets_it_rest_first(team: list[AdHocSes
     failure = turn.read(ann.dir, agent_state.read(ann.dir)).failure
     standing = account_faults.read_standing(ann, failure, gone=False)
     assert standing
-    assert (standing.way, standing.tries_now) == (Way.REST, False)
+    assert (standing.way, standing.tries_now) == (AccountCourse.REST, False)
 
 
 def later(session: AdHocSession) -> None:

@@ -17,8 +17,8 @@ from sm.base.issue_id import IssueId
 from sm.messages import screen_state
 from sm.sessions import agent_state, plan, turn
 from sm.sessions.agent_state import State
-from sm.sessions.failure import Failure, Fault
-from sm.sessions.history import Verb, fold
+from sm.sessions.failure import Failure, FailureCause
+from sm.sessions.history import StepVerb, fold
 from sm.sessions.session import Session
 from sm.store import journal
 from sm.store.paths import Root
@@ -41,13 +41,13 @@ def read_failure(target: Session) -> Failure | None:
 @pytest.mark.parametrize(
     ("status", "fault", "rests"),
     [
-        (401, Fault.ACCESS, State.LIMITED),
-        (429, Fault.LIMIT, State.LIMITED),
-        (400, Fault.CONVERSATION, State.IDLE),
+        (401, FailureCause.ACCESS, State.LIMITED),
+        (429, FailureCause.LIMIT, State.LIMITED),
+        (400, FailureCause.CONVERSATION, State.IDLE),
     ],
 )
 def test_a_turn_of_codex_that_fails_is_known_as_of_claude_code(
-    target: Session, api: Api, status: int, fault: Fault, rests: State
+    target: Session, api: Api, status: int, fault: FailureCause, rests: State
 ) -> None:
     api.model = lambda _: Refusal(status, message="as the test says")
     send(target, "Begin.")
@@ -124,7 +124,7 @@ class Team:
             session.issue
             for session in self.stage.sessions()
             for receipt in plan.read_receipts(session.dir)
-            if receipt.verb is Verb.RECOVER
+            if receipt.verb is StepVerb.RECOVER
         ]
 
     def resumed(self) -> set[str]:

@@ -19,7 +19,7 @@ from sm.adapters.viewers import look_at_use
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions import agent, agent_state, plan, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.history import Count, Receipt, StepVerb
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
@@ -113,7 +113,7 @@ class Desk:
         """As if sm had: nothing but the end would follow."""
         for number in range(2):
             key, row = f"protocol-reminder:{number}", "protocol-reminder"
-            told = Receipt(time.time(), key, row, verb=Verb.INJECT, counts=Count.REMINDER)
+            told = Receipt(time.time(), key, row, verb=StepVerb.INJECT, counts=Count.REMINDER)
             plan.add_receipt(self.session.dir, told)
 
     def comments(self) -> list[str]:

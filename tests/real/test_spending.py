@@ -21,7 +21,7 @@ from sm.issues.rules.allowance import Stage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, pause, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.e2e.stage import Env, make_stage
@@ -252,7 +252,7 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     assert spender.document in "\n".join(api.main[-1].said)
 
 
-DEATHS = [*map(around, (Verb.INTERRUPT, Verb.HAND_OFF, Verb.NOTIFY))]
+DEATHS = [*map(around, (StepVerb.INTERRUPT, StepVerb.HAND_OFF, StepVerb.NOTIFY))]
 
 
 @pytest.mark.parametrize("points", DEATHS, ids=lambda points: points[0])
@@ -281,7 +281,7 @@ def test_nothing_is_forgotten_or_done_twice_although_a_pass_dies_at(
 def test_what_is_said_near_a_limit_comes_once_although_passes_die_at_it(
     work: Work, api: Api
 ) -> None:
-    points = around(Verb.MENTION)
+    points = around(StepVerb.MENTION)
     spender = api.model = Spender(work.board, breaks_at=3, stage=Stage.NEAR)
     work.begin(crash_at(work.stage, points))
     work.wait(lambda: spender.broken_at and "limit-near" in work.rows(), "the word")
@@ -293,7 +293,7 @@ def test_what_is_said_near_a_limit_comes_once_although_passes_die_at_it(
 
 
 def test_a_held_session_goes_on_once_although_passes_die_at_it(work: Work, api: Api) -> None:
-    points = around(Verb.LET_GO_ON)
+    points = around(StepVerb.LET_GO_ON)
     api.model = Spender(work.board, breaks_at=3, stage=Stage.HELD)
     work.begin(crash_at(work.stage, points))
     work.wait(lambda: "limit-held" in work.rows(), "the hold")

@@ -18,7 +18,7 @@ from sm.plugins.windows.hold import UNHELD, judge_session
 from sm.plugins.windows.rules import judge
 from sm.sessions import agent_state, registry, window
 from sm.sessions.agent_state import State
-from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
+from sm.sessions.failure import SLACK_S, Usage, UsageLimit, parse_usage
 from sm.sessions.session import Session
 from sm.store.paths import Root
 from tests.e2e.stage import Stage
@@ -87,7 +87,7 @@ def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, a
     for five in (0.424, 0.935):
         api.say(Reply(headers=tell_claude(five)))
         unstarted.send("Go on.")
-        told = Usage(Allowance(five * 100, FIVE_RESET), Allowance(12, WEEK_RESET))
+        told = Usage(UsageLimit(five * 100, FIVE_RESET), UsageLimit(12, WEEK_RESET))
         wait_for(lambda told=told: read_line(session) == told, "the figures in the line")  # type: ignore[misc]
     assert_held(session, unstarted.folder / "home" / ".claude")
 
@@ -101,7 +101,7 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
     told = CodexLimits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
     wait_for(lambda: read_limits(rollout) == told, "the figures in the rollout")
     assert_held(target, tmp_path / "codex" / ".codex")
-    assert read_line(target).five_hours == Allowance(94.5, FIVE_RESET)
+    assert read_line(target).five_hours == UsageLimit(94.5, FIVE_RESET)
 
 
 class Subscription:

@@ -9,9 +9,9 @@ from sm.sessions.account_fault import (
     RESTARTED,
     STAGGER_S,
     TRY_S,
+    AccountCourse,
     AccountFault,
     Resting,
-    Way,
     judge,
     leave,
     note_failure,
@@ -19,7 +19,7 @@ from sm.sessions.account_fault import (
     note_success,
     take_turn,
 )
-from sm.sessions.failure import PATIENCE, PAUSES_S, Failure, Fault
+from sm.sessions.failure import PATIENCE, PAUSES_S, Failure, FailureCause
 
 NOW = 1_796_000_000.0
 DAY = 86400.0
@@ -31,7 +31,7 @@ def fails(
     known: AccountFault | None,
     session: str,
     at: float,
-    fault: Fault = Fault.ACCESS,
+    fault: FailureCause = FailureCause.ACCESS,
     *,
     login: str = "old",
     asks_after: float = 0.0,
@@ -51,7 +51,7 @@ def fails(
     )
 
 
-def all_fail(fault: Fault = Fault.ACCESS) -> AccountFault:
+def all_fail(fault: FailureCause = FailureCause.ACCESS) -> AccountFault:
     known = None
     for number, session in enumerate(NAMES):
         known = fails(known, session, NOW + number, fault)
@@ -59,7 +59,7 @@ def all_fail(fault: Fault = Fault.ACCESS) -> AccountFault:
     return known
 
 
-def ways(known: AccountFault, now: float) -> list[Way]:
+def ways(known: AccountFault, now: float) -> list[AccountCourse]:
     return [judge(known, session, now).way for session in NAMES]
 
 
@@ -72,7 +72,7 @@ def goes(known: AccountFault, session: str, now: float) -> AccountFault:
 def test_all_rest_at_a_fault_and_it_is_as_old_as_the_first_failure() -> None:
     known = all_fail()
     assert (known.since, known.at, len(known.sessions)) == (NOW, NOW + 4, 5)
-    assert ways(known, NOW + 10) == [Way.REST] * 5
+    assert ways(known, NOW + 10) == [AccountCourse.REST] * 5
     assert known.needs_person(NOW + 10)
     assert take_turn(known, "s0", NOW + 10) is None
 
@@ -90,38 +90,43 @@ def test_the_same_failure_changes_nothing_when_it_is_seen_again() -> None:
     assert fails(known, "s2", NOW + 2) == known
 
 
-@pytest.mark.parametrize("fault", [Fault.ACCESS, Fault.LIMIT, Fault.SERVICE])
-def test_one_session_tries_when_the_pause_is_over_and_the_others_wait_for_it(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [FailureCause.ACCESS, FailureCause.LIMIT, FailureCause.SERVICE])
+def test_one_session_tries_when_the_pause_is_over_and_the_others_wait_for_it(
+    fault: FailureCause,
+) -> None:
     known = all_fail(fault)
     later = known.until + 1
-    assert ways(known, later) == [Way.GO_ON] * 5
+    assert ways(known, later) == [AccountCourse.GO_ON] * 5
     known = goes(known, "s3", later)
-    assert ways(known, later) == [Way.REST] * 3 + [Way.GO_ON, Way.REST]
+    assert ways(known, later) == [AccountCourse.REST] * 3 + [
+        AccountCourse.GO_ON,
+        AccountCourse.REST,
+    ]
     assert take_turn(known, "s1", later + 10) is None
     known = fails(known, "s3", later + 20, fault)
     assert known.count == 2
     assert known.until >= later + 20 + PAUSES_S[1]
-    assert ways(known, later + 30) == [Way.REST] * 5
+    assert ways(known, later + 30) == [AccountCourse.REST] * 5
     assert known.since == NOW
 
 
 def test_pauses_grow_and_after_ten_tries_a_person_is_needed() -> None:
-    known = all_fail(Fault.SERVICE)
+    known = all_fail(FailureCause.SERVICE)
     assert not known.needs_person(NOW + 10)
     for number in range(PATIENCE - 1):
         now, session = known.until, NAMES[number % 5]
-        known = fails(goes(known, session, now), session, now + 1, Fault.SERVICE)
+        known = fails(goes(known, session, now), session, now + 1, FailureCause.SERVICE)
     assert known.needs_person(known.at + 1)
     assert known.until == known.at + PAUSES_S[-1]
 
 
 def test_a_reset_that_the_client_names_is_waited_for() -> None:
-    known = fails(None, "s0", NOW, Fault.LIMIT, until=NOW + 5 * 3600)
-    known = fails(known, "s1", NOW + 1, Fault.LIMIT)
-    assert ways(known, NOW + 4 * 3600)[:2] == [Way.REST] * 2
+    known = fails(None, "s0", NOW, FailureCause.LIMIT, until=NOW + 5 * 3600)
+    known = fails(known, "s1", NOW + 1, FailureCause.LIMIT)
+    assert ways(known, NOW + 4 * 3600)[:2] == [AccountCourse.REST] * 2
     assert known.is_told(NOW + 2)
     assert not known.needs_person(NOW + 2)
-    assert judge(known, "s1", NOW + 5 * 3600).way is Way.GO_ON
+    assert judge(known, "s1", NOW + 5 * 3600).way is AccountCourse.GO_ON
 
 
 def test_after_one_success_all_go_on_one_after_the_other() -> None:
@@ -134,7 +139,7 @@ def test_after_one_success_all_go_on_one_after_the_other() -> None:
         known = goes(known, session, now)
         assert all(take_turn(known, one, now + STAGGER_S - 0.1) is None for one in waiting)
         now += STAGGER_S
-    assert ways(known, now) == [Way.GO_ON] * 5
+    assert ways(known, now) == [AccountCourse.GO_ON] * 5
 
 
 def test_a_success_from_before_the_failure_proves_nothing() -> None:
@@ -148,20 +153,23 @@ def test_as_soon_as_the_login_has_changed_one_session_tries_whatever_the_pause_i
     assert note_login(known, "", NOW + 60) == known
     assert note_login(known, "old", NOW + 60) == known
     known = note_login(known, "new", NOW + 60)
-    assert ways(known, NOW + 60) == [Way.GO_ON] * 5
+    assert ways(known, NOW + 60) == [AccountCourse.GO_ON] * 5
     known = goes(known, "s2", NOW + 60)
-    assert ways(known, NOW + 61) == [Way.REST] * 2 + [Way.GO_ON] + [Way.REST] * 2
+    assert (
+        ways(known, NOW + 61)
+        == [AccountCourse.REST] * 2 + [AccountCourse.GO_ON] + [AccountCourse.REST] * 2
+    )
 
 
 def test_a_client_that_goes_on_with_its_old_login_is_started_again_and_then_all_rest() -> None:
     known = goes(note_login(all_fail(), "new", NOW + 60), "s2", NOW + 60)
     known = fails(known, "s2", NOW + 70, login="new")
-    assert judge(known, "s2", NOW + 71).way is Way.RESTART
+    assert judge(known, "s2", NOW + 71).way is AccountCourse.RESTART
     known = goes(known, "s2", NOW + 71)
-    assert judge(known, "s2", NOW + 72).way is Way.RESTART
-    assert ways(known, NOW + 72).count(Way.REST) == 4
+    assert judge(known, "s2", NOW + 72).way is AccountCourse.RESTART
+    assert ways(known, NOW + 72).count(AccountCourse.REST) == 4
     known = fails(known, "s2", NOW + 80, login="new")
-    assert ways(known, NOW + 81) == [Way.REST] * 5
+    assert ways(known, NOW + 81) == [AccountCourse.REST] * 5
     assert known.needs_person(NOW + 81)
     assert known.since == NOW, "it is the same need"
     assert note_login(known, "newer", NOW + 90).changed_at
@@ -173,28 +181,30 @@ def test_clients_at_their_menu_begin_by_a_start_alone_and_no_sooner_than_somebod
         known = fails(known, session, NOW, at_menu=True)
     assert known
     late = judge(known, NAMES[0], NOW + DAY)
-    assert late.way is Way.REST
+    assert late.way is AccountCourse.REST
     assert late.until > NOW + DAY
     known = note_login(known, "new", NOW + DAY)
-    assert judge(known, NAMES[0], NOW + DAY).way is Way.RESTART
+    assert judge(known, NAMES[0], NOW + DAY).way is AccountCourse.RESTART
     known = goes(known, NAMES[0], NOW + DAY)
-    assert judge(known, NAMES[1], NOW + DAY).way is Way.REST
+    assert judge(known, NAMES[1], NOW + DAY).way is AccountCourse.REST
     known = note_success(known, NOW + DAY + 5)
-    assert judge(known, NAMES[1], NOW + DAY + 6).way is Way.RESTART
+    assert judge(known, NAMES[1], NOW + DAY + 6).way is AccountCourse.RESTART
     known = goes(known, NAMES[1], NOW + DAY + 6)
     known = fails(known, NAMES[1], NOW + DAY + 9, at_menu=True)
     known = note_success(known, NOW + DAY + 12)
-    assert judge(known, NAMES[1], NOW + DAY + 99).way is Way.ASK, "it alone begins there again"
+    assert judge(known, NAMES[1], NOW + DAY + 99).way is AccountCourse.ASK, (
+        "it alone begins there again"
+    )
 
 
 def test_a_client_whose_menu_comes_again_rests_until_the_login_is_another_one() -> None:
     known = note_login(fails(None, NAMES[0], NOW, at_menu=True), "new", NOW + 5)
-    assert judge(known, NAMES[0], NOW + 5).way is Way.RESTART
+    assert judge(known, NAMES[0], NOW + 5).way is AccountCourse.RESTART
     known = goes(known, NAMES[0], NOW + 5)
     known = fails(known, NAMES[0], NOW + 9, login="new", at_menu=True)
-    assert judge(known, NAMES[0], NOW + DAY).way is Way.REST
+    assert judge(known, NAMES[0], NOW + DAY).way is AccountCourse.REST
     known = note_login(known, "newer", NOW + 20)
-    assert judge(known, NAMES[0], NOW + 20).way is Way.RESTART
+    assert judge(known, NAMES[0], NOW + 20).way is AccountCourse.RESTART
 
 
 def test_a_session_that_fails_alone_goes_on_is_started_again_once_and_then_asks() -> None:
@@ -204,34 +214,34 @@ def test_a_session_that_fails_alone_goes_on_is_started_again_once_and_then_asks(
     assert not known.needs_person(NOW + 100)
     known = fails(goes(known, "s0", NOW + 21), "s0", NOW + 40)
     assert not known.needs_person(NOW + 200)
-    assert judge(known, "s0", NOW + 41).way is Way.RESTART
+    assert judge(known, "s0", NOW + 41).way is AccountCourse.RESTART
     known = goes(known, "s0", NOW + 41)
     assert known.sessions["s0"].tries == RESTARTED
     known = fails(known, "s0", NOW + 60, asks_after=60.0)
-    assert judge(known, "s0", NOW + 61).way is Way.REST, "others may fail by now as well"
+    assert judge(known, "s0", NOW + 61).way is AccountCourse.REST, "others may fail by now as well"
     known = note_success(known, NOW + 62)
-    assert judge(known, "s0", NOW + 65).way is Way.ASK
-    assert judge(note_login(known, "new", NOW + 70), "s0", NOW + 70).way is Way.GO_ON
+    assert judge(known, "s0", NOW + 65).way is AccountCourse.ASK
+    assert judge(note_login(known, "new", NOW + 70), "s0", NOW + 70).way is AccountCourse.GO_ON
 
 
 def test_a_lost_login_needs_a_person_whatever_other_sessions_have_met_since() -> None:
     known = structs.replace(fails(None, NAMES[0], NOW), notice="Please log in")
-    known = fails(known, NAMES[1], NOW + 5, Fault.SERVICE)
-    assert (known.fault, known.notice, known.at) == (Fault.ACCESS, "Please log in", NOW + 5)
+    known = fails(known, NAMES[1], NOW + 5, FailureCause.SERVICE)
+    assert (known.fault, known.notice, known.at) == (FailureCause.ACCESS, "Please log in", NOW + 5)
     assert known.needs_person(NOW + 6)
     tried = goes(known, NAMES[0], known.until)
-    again = fails(tried, NAMES[0], known.until + 5, Fault.SERVICE)
+    again = fails(tried, NAMES[0], known.until + 5, FailureCause.SERVICE)
     assert again.needs_person(known.until + 6)
     known = goes(note_login(known, "new", NOW + 9), NAMES[0], NOW + 9)
-    known = fails(known, NAMES[0], NOW + 15, Fault.SERVICE)
+    known = fails(known, NAMES[0], NOW + 15, FailureCause.SERVICE)
     assert not known.needs_person(NOW + 16), "somebody has logged in since"
 
 
 def test_a_limit_of_one_session_alone_is_waited_for_and_restarts_nothing() -> None:
-    known = note_success(fails(None, "s0", NOW, Fault.LIMIT, until=NOW + 3600), NOW + 20)
-    known = fails(goes(known, "s0", NOW + 21), "s0", NOW + 40, Fault.LIMIT, until=NOW + 3600)
-    assert judge(known, "s0", NOW + 1800).way is Way.REST
-    assert judge(known, "s0", NOW + 3600).way is Way.GO_ON
+    known = note_success(fails(None, "s0", NOW, FailureCause.LIMIT, until=NOW + 3600), NOW + 20)
+    known = fails(goes(known, "s0", NOW + 21), "s0", NOW + 40, FailureCause.LIMIT, until=NOW + 3600)
+    assert judge(known, "s0", NOW + 1800).way is AccountCourse.REST
+    assert judge(known, "s0", NOW + 3600).way is AccountCourse.GO_ON
 
 
 def test_a_fault_that_comes_again_is_another_one() -> None:
@@ -245,13 +255,13 @@ def test_a_fault_that_comes_again_is_another_one() -> None:
 
 def test_a_session_that_tries_and_says_nothing_gives_way_to_another() -> None:
     known = goes(all_fail(), "s0", NOW + 100)
-    assert judge(known, "s1", NOW + 100 + TRY_S - 1).way is Way.REST
-    assert judge(known, "s1", NOW + 100 + TRY_S).way is Way.GO_ON
+    assert judge(known, "s1", NOW + 100 + TRY_S - 1).way is AccountCourse.REST
+    assert judge(known, "s1", NOW + 100 + TRY_S).way is AccountCourse.GO_ON
 
 
 def test_another_key_in_the_configuration_waits_for_nobody() -> None:
     known = all_fail()
-    assert judge(known, "s1", NOW + 10, has_other_login=True).way is Way.RESTART
+    assert judge(known, "s1", NOW + 10, has_other_login=True).way is AccountCourse.RESTART
     taken = take_turn(known, "s1", NOW + 10, has_other_login=True)
     assert taken
     assert judge(taken, "s1", NOW + 11, has_other_login=True).tries_now

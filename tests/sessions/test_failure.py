@@ -15,10 +15,10 @@ from sm.sessions.failure import (
     PATIENCE,
     REFUSALS,
     SLACK_S,
-    Allowance,
     Failure,
-    Fault,
+    FailureCause,
     Usage,
+    UsageLimit,
     classify_error,
     judge,
     parse_reset_time,
@@ -141,18 +141,20 @@ def failure(error: str, notice: str = "", *, count: int = 1, usage: str = "") ->
 @pytest.mark.parametrize(
     ("error", "fault", "person"),
     [
-        ("rate_limit", Fault.LIMIT, False),
-        ("server_error", Fault.SERVICE, False),
-        ("overloaded_error", Fault.SERVICE, False),
-        ("unknown", Fault.SERVICE, False),
-        ("max_output_tokens", Fault.SERVICE, False),
-        ("authentication_failed", Fault.ACCESS, True),
-        ("billing_error", Fault.ACCESS, True),
-        ("invalid_request", Fault.CONVERSATION, False),
-        ("model_not_found", Fault.REQUEST, True),
+        ("rate_limit", FailureCause.LIMIT, False),
+        ("server_error", FailureCause.SERVICE, False),
+        ("overloaded_error", FailureCause.SERVICE, False),
+        ("unknown", FailureCause.SERVICE, False),
+        ("max_output_tokens", FailureCause.SERVICE, False),
+        ("authentication_failed", FailureCause.ACCESS, True),
+        ("billing_error", FailureCause.ACCESS, True),
+        ("invalid_request", FailureCause.CONVERSATION, False),
+        ("model_not_found", FailureCause.REQUEST, True),
     ],
 )
-def test_what_waiting_does_not_help_is_for_a_person(error: str, fault: Fault, person: bool) -> None:
+def test_what_waiting_does_not_help_is_for_a_person(
+    error: str, fault: FailureCause, person: bool
+) -> None:
     assert classify_error(error) is fault
     assert failure(error).for_person is person
 
@@ -201,6 +203,6 @@ def test_trouble_of_the_service_is_not_mistaken_for_a_limit() -> None:
 
 
 def test_a_usage_line_is_read() -> None:
-    assert parse_usage("1.5 c 8 200000 12 99 - -") == Usage(Allowance(12, 99), Allowance())
+    assert parse_usage("1.5 c 8 200000 12 99 - -") == Usage(UsageLimit(12, 99), UsageLimit())
     assert parse_usage("1.5 c 8") == Usage()
     assert parse_usage("a b c d 1e9 nan - inf") == Usage()

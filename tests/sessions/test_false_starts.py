@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.sessions import false_starts
-from sm.sessions.false_start import PAUSE_S, RESUMED, WINDOW_S, FalseStart, Fault
+from sm.sessions.false_start import PAUSE_S, RESUMED, WINDOW_S, FalseStart, StartFault
 from sm.store.paths import Root
 
 NOW = 100_000.0
@@ -28,7 +28,7 @@ def test_several_that_say_the_same_prove_it_whatever_numbers_they_have(root: Roo
     put(root, "dev-harb-2", "cannot open /tmp/0f9e8d7c/x (815)")
     put(root, "dev-harb-3", "its branch is gone")
     [fault] = false_starts.list_faults(root, NOW)
-    assert fault == Fault("cannot open /tmp/a1b2c3d4/x (4711)", ("dev-harb-1", "dev-harb-2"))
+    assert fault == StartFault("cannot open /tmp/a1b2c3d4/x (4711)", ("dev-harb-1", "dev-harb-2"))
     assert false_starts.find_of_machine(root, "dev-harb-2", NOW)
     assert false_starts.find_of_machine(root, "dev-harb-3", NOW) is None
     false_starts.clear(root, "dev-harb-1")

@@ -20,7 +20,7 @@ from sm.messages.queue import MessageFolder
 from sm.messages.send import Letter, send
 from sm.sessions import fence, registry
 from sm.sessions.caller import Caller
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import PlannedStep, has_receipt
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, IssueSession
@@ -194,10 +194,10 @@ def test_giving_the_claim_up_is_one_act(
     wip.save(session)
     monkeypatch.setattr(fence, "FRESH_S", 0.0)
     with fence.guard(session):
-        step = PlannedStep(Verb.RELEASE_CLAIM)
-        assert EFFECTS[Verb.RELEASE_CLAIM](session, step, "") == ""
+        step = PlannedStep(StepVerb.RELEASE_CLAIM)
+        assert EFFECTS[StepVerb.RELEASE_CLAIM](session, step, "") == ""
     assert "refs/sm" not in git(stage.repository.bare, "for-each-ref")
-    assert EFFECTS[Verb.RELEASE_CLAIM](session, step, "") == "", "again, after a crash"
+    assert EFFECTS[StepVerb.RELEASE_CLAIM](session, step, "") == "", "again, after a crash"
 
 
 def test_a_remote_that_does_not_answer_puts_an_act_off(

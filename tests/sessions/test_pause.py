@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from sm.sessions import pause
-from sm.sessions.pause import EVERYTHING, Extent, Mark, Part, Pause, Record
+from sm.sessions.pause import EVERYTHING, Extent, Pause, PauseMark, Pauses, PauseTarget
 from sm.store import lock
 from sm.store.paths import Root
 
@@ -82,9 +82,9 @@ def test_a_session_that_is_over_is_forgotten(root: Root) -> None:
 
 
 def test_only_the_same_part_is_found_exactly() -> None:
-    record = Record("", (SHOP, ANN))
-    assert record.find_exactly(Part(extent=Extent.PROJECT, name="shop")) == SHOP
-    assert record.find_exactly(Part(extent=Extent.SESSION, name="shop")) is None
+    record = Pauses("", (SHOP, ANN))
+    assert record.find_exactly(PauseTarget(extent=Extent.PROJECT, name="shop")) == SHOP
+    assert record.find_exactly(PauseTarget(extent=Extent.SESSION, name="shop")) is None
 
 
 def test_the_mark_goes_and_leaves_when_the_session_went_on(root: Root) -> None:
@@ -93,8 +93,8 @@ def test_the_mark_goes_and_leaves_when_the_session_went_on(root: Root) -> None:
     assert pause.read_resumed_at(directory) == 0.0
     pause.remove_mark(directory)
     assert pause.read_resumed_at(directory) == 0.0
-    pause.set_mark(directory, Mark(5.0, interrupted=True))
-    assert pause.read_mark(directory) == Mark(5.0, interrupted=True)
+    pause.set_mark(directory, PauseMark(5.0, interrupted=True))
+    assert pause.read_mark(directory) == PauseMark(5.0, interrupted=True)
     before = time.time()
     pause.remove_mark(directory)
     assert not pause.is_paused(directory)

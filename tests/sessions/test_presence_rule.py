@@ -14,14 +14,14 @@ from sm.sessions.presence_rule import (
     NOBODY,
     SOON_S,
     TYPED_S,
-    Deed,
+    Disturbance,
     Hands,
     find_hindrance,
     find_next_look,
 )
 
 NOW = 1_000_000.0
-PATIENT = [deed for deed in Deed if deed is not Deed.BRAKE]
+PATIENT = [deed for deed in Disturbance if deed is not Disturbance.BRAKE]
 NEVER, AWAY = (0.0, NOW - TYPED_S, NOW + 3600), (NOW - TYPED_S + 1, NOW - GONE_S)
 LATELY = (NOW - GONE_S + 1, NOW, NOW + 1)
 """Moments of a last key: too long ago or none; too long ago for one who has left; lately."""
@@ -38,11 +38,13 @@ def test_of_people_at_the_terminal() -> None:
         elif types:
             assert found is Refusal.TYPING, case
         else:
-            assert found is (Refusal.ATTACHED if attached and deed is Deed.JUDGE else None), case
+            assert found is (
+                Refusal.ATTACHED if attached and deed is Disturbance.JUDGE else None
+            ), case
 
 
-@pytest.mark.parametrize("deed", Deed)
-def test_nothing_waits_for_nobody(deed: Deed) -> None:
+@pytest.mark.parametrize("deed", Disturbance)
+def test_nothing_waits_for_nobody(deed: Disturbance) -> None:
     assert find_hindrance(deed, NOBODY, NOW) is None
 
 
@@ -50,7 +52,7 @@ def test_nothing_waits_for_nobody(deed: Deed) -> None:
 def test_a_limit_waits_only_for_a_hand_at_the_keys(draft: bool, attached: bool) -> None:
     for typed_ago_s, found in ((0.0, Refusal.CHANGED), (KEYS_S, None), (-3600.0, None)):
         hands = Hands(draft, NOW - typed_ago_s, attached)
-        assert find_hindrance(Deed.BRAKE, hands, NOW) is found
+        assert find_hindrance(Disturbance.BRAKE, hands, NOW) is found
 
 
 def test_it_is_looked_again_when_the_person_may_be_done() -> None:

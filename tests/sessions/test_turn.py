@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sm.sessions import agent_state, turn
-from sm.sessions.failure import SLACK_S, Fault
+from sm.sessions.failure import SLACK_S, FailureCause
 from sm.sessions.signs import Signs
 from sm.sessions.turn import read_question
 from sm.store.paths import Root, SessionDir
@@ -125,7 +125,7 @@ def test_a_limit_lasts_until_the_status_line_says(directory: SessionDir) -> None
     fails(directory, "rate_limit", "You've hit your limit · resets 3pm")
     failure = read(directory).failure
     assert failure is not None
-    assert failure.fault is Fault.LIMIT
+    assert failure.fault is FailureCause.LIMIT
     assert failure.until == NOW + 7200 + SLACK_S
 
 
@@ -135,7 +135,7 @@ def test_a_failure_that_the_hook_calls_idle_is_one_all_the_same(directory: Sessi
     found = read(directory)
     assert found.ended_at is None
     assert found.failure is not None
-    assert found.failure.fault is Fault.CONVERSATION
+    assert found.failure.fault is FailureCause.CONVERSATION
 
 
 def test_a_turn_that_ended_well_after_a_failure_has_ended(directory: SessionDir) -> None:
@@ -172,7 +172,7 @@ def test_damaged_files_are_trouble_that_may_pass(directory: SessionDir, content:
     is_at(directory, "limited")
     failure = read(directory).failure
     assert failure is not None
-    assert (failure.fault, failure.until) == (Fault.SERVICE, NOW + 60)
+    assert (failure.fault, failure.until) == (FailureCause.SERVICE, NOW + 60)
     is_at(directory, "idle")
     assert read(directory).ended_at is None
 

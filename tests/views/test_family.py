@@ -16,7 +16,7 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
 from sm.issues.act.problem import Problem, write_problem
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from sm.views.family import find_people
@@ -53,7 +53,7 @@ def test_a_question_stays_among_what_needs_a_person_whoever_types_in_its_termina
 ) -> None:
     tmux: Tmux = project.tmux
     session = put_session(project, 4, phase="PHASE:escalate\nReason: which one?\n")
-    done(session, Verb.NOTIFY, "escalate", write_of(project, 4))
+    done(session, StepVerb.NOTIFY, "escalate", write_of(project, 4))
     put_snapshot(project, an_issue(4))
     start_session(tmux, session.name, tmp_path, ["cat"])
     assert [need.issue for need in list_needs(project)] == [4]

@@ -31,7 +31,7 @@ from sm.issues.look import room
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.issues.rules.needs import KINDS, Case, describe_need
 from sm.sessions import account_faults, agent_state
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.project import Project
 from sm.sessions.session import Session
@@ -133,7 +133,7 @@ def test_a_forge_with_pages_is_linked(
     project = Project(config, config.projects[0])
     put_session(project, 3, phase="PHASE:awaiting_review\n")
     asking = put_session(project, 4, phase="PHASE:escalate\nReason: which one?\n")
-    done(asking, Verb.NOTIFY, "escalate", write_of(project, 4))
+    done(asking, StepVerb.NOTIFY, "escalate", write_of(project, 4))
     put_snapshot(project, an_issue(3), an_issue(4), a_pull(24, "fix/3", CheckState.SUCCESS))
     links = {need.issue: need.link for need in list_needs(project)}
     assert links == {
@@ -230,7 +230,7 @@ def test_what_is_too_long_keeps_its_end(project: Project) -> None:
 def test_an_escalation_has_all_of_the_phase_file_and_the_last_words(project: Project) -> None:
     phase = "PHASE:escalate\nReason: Two ways.\n- Postgres\n- SQLite\n"
     session = put_session(project, 1, phase=phase)
-    done(session, Verb.NOTIFY, "escalate", write_of(project, 1))
+    done(session, StepVerb.NOTIFY, "escalate", write_of(project, 1))
     put_snapshot(project, an_issue(1))
     assert only(project).whole == "Two ways.\n- Postgres\n- SQLite"
     put_words(session, "idle", "stop_payload", last_assistant_message="I stopped here.")
@@ -264,7 +264,7 @@ def test_a_session_of_a_persons_own_has_its_words_whole_too(
 def test_blocked_issues_are_told_with_why_if_that_is_known(project: Project) -> None:
     put_snapshot(project, an_issue(8, "blocked"), an_issue(9, "blocked", title="Sign in"))
     project.record(
-        events.StepDone(session="dev-harb-9", verb=str(Verb.FORGET), row="recovery-exhausted")
+        events.StepDone(session="dev-harb-9", verb=str(StepVerb.FORGET), row="recovery-exhausted")
     )
     project.record(events.StepDone(session="dev-harb-9", verb="inject", row="later"))
     failed, blocked = list_needs(project)
@@ -278,7 +278,7 @@ def test_blocked_issues_are_told_with_why_if_that_is_known(project: Project) -> 
 
 def test_a_dev_poll_that_does_not_run_comes_first(project: Project) -> None:
     asking = put_session(project, 4, phase="PHASE:escalate\nReason: which one?\n")
-    done(asking, Verb.NOTIFY, "escalate", write_of(project, 4))
+    done(asking, StepVerb.NOTIFY, "escalate", write_of(project, 4))
     put_snapshot(project, an_issue(4), age_s=3600)
     stopped, question = list_needs(project)
     assert (stopped.kind, stopped.command) == (NeedKind.POLL, "dev-poll --loop")

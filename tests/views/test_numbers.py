@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json, structs
 
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.store import events, journal
 from sm.store.events import Event, RotationStep
 from sm.store.files import ensure_private_dir
@@ -51,11 +51,11 @@ def later() -> float:
 
 
 def inject(row: str) -> Event:
-    return events.StepDone(verb=Verb.INJECT, row=row, result=row)
+    return events.StepDone(verb=StepVerb.INJECT, row=row, result=row)
 
 
 def ask(row: str, need: str) -> Event:
-    return events.StepDone(verb=Verb.NOTIFY, row=row, need=need, text="?")
+    return events.StepDone(verb=StepVerb.NOTIFY, row=row, need=need, text="?")
 
 
 def decide(row: str, phase: str = "", written: float = 0.0) -> Event:
@@ -83,7 +83,7 @@ def seconds(found: DayNumbers) -> dict[str, float]:
 
 
 BEGIN = (0, events.Started(title="Mend it"))
-END = events.StepDone(verb=Verb.FORGET, row="merged")
+END = events.StepDone(verb=StepVerb.FORGET, row="merged")
 
 
 def test_an_issue_without_trouble() -> None:
@@ -93,7 +93,7 @@ def test_an_issue_without_trouble() -> None:
         (400, decide("ci-passed", CI, 100)),
         (401, inject("ci-passed")),
         (451, decide("review-waits", REVIEW, 450)),
-        (452, events.StepDone(verb=Verb.TELL, row="review-waits", need="review", text="?")),
+        (452, events.StepDone(verb=StepVerb.TELL, row="review-waits", need="review", text="?")),
         (1450, decide("approved", REVIEW, 450)),
         (1451, inject("approved")),
         (1500, decide("merged", "PHASE:done", 1490)),
@@ -197,7 +197,7 @@ def test_news_for_the_agent_changes_no_turn() -> None:
 def test_a_limit_is_nobodys_time_until_it_goes_on() -> None:
     found = count(
         BEGIN,
-        (100, events.StepDone(verb=Verb.PARK, row="park", result="until 13:00")),
+        (100, events.StepDone(verb=StepVerb.PARK, row="park", result="until 13:00")),
         (400, inject("resume")),
         (500, END),
     )
@@ -223,7 +223,7 @@ def test_a_dead_agent_is_at_work_again_once_it_is_restarted() -> None:
         BEGIN,
         (100, decide("open-pull", CI, 100)),
         (200, decide("recover", CI, 100)),
-        (210, events.StepDone(verb=Verb.RECOVER, row="recover", result="2")),
+        (210, events.StepDone(verb=StepVerb.RECOVER, row="recover", result="2")),
         (250, decide("ci-passed", CI, 100)),  # the old phase is not a new one
         (300, events.RecoverAsked()),
         (400, END),
@@ -236,7 +236,7 @@ def test_a_step_that_was_refused_changes_no_turn_and_a_dropped_decision_does_not
     found = count(
         BEGIN,
         (100, decide("ci-failed", CI, 50)),
-        (101, events.StepDone(verb=Verb.INJECT, row="ci-failed", trouble="no")),
+        (101, events.StepDone(verb=StepVerb.INJECT, row="ci-failed", trouble="no")),
         (200, events.Dropped(row="ci-failed", reason="waited in vain")),
         (300, END),
     )

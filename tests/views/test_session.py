@@ -34,7 +34,7 @@ from sm.messages.hold import hold_back
 from sm.messages.queue import Message, Mode
 from sm.sessions import plan, registry
 from sm.sessions.activity import Evidence, Proof
-from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.history import Count, Receipt, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
@@ -83,7 +83,7 @@ def write_of(project: Project, issue: int) -> str:
 
 
 def done(
-    session: IssueSession, verb: Verb, row: str, write: str = "", counts: Count = Count.NONE
+    session: IssueSession, verb: StepVerb, row: str, write: str = "", counts: Count = Count.NONE
 ) -> None:
     receipt = Receipt(time.time(), row, row, write=write, verb=verb, counts=counts)
     plan.add_receipt(session.dir, receipt)
@@ -101,8 +101,8 @@ def test_each_state_has_its_word(project: Project) -> None:
     put_session(project, 9, phase="PHASE:perhaps\n")
     answered = put_session(project, 10, phase="PHASE:awaiting_ci\n")
     put_session(project, 11)
-    done(asking, Verb.NOTIFY, "escalate", write_of(project, 4))
-    done(answered, Verb.INJECT, "ci-failed", write_of(project, 10), counts=Count.FIX)
+    done(asking, StepVerb.NOTIFY, "escalate", write_of(project, 4))
+    done(answered, StepVerb.INJECT, "ci-failed", write_of(project, 10), counts=Count.FIX)
     put_snapshot(
         project,
         *map(an_issue, range(1, 12)),
@@ -142,15 +142,15 @@ def test_a_merged_session_without_an_agent_waits_for_nothing(project: Project) -
 def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> None:
     session = put_session(project, 3, phase="PHASE:awaiting_review\n", age_s=7300)
     for verb, name, counts in (
-        (Verb.INJECT, "ci-failed", Count.FIX),
-        (Verb.INJECT, "ci-failed", Count.FIX),
-        (Verb.INJECT, "review-changes", Count.ROUND),
-        (Verb.RECOVER, "recover", Count.NONE),
+        (StepVerb.INJECT, "ci-failed", Count.FIX),
+        (StepVerb.INJECT, "ci-failed", Count.FIX),
+        (StepVerb.INJECT, "review-changes", Count.ROUND),
+        (StepVerb.RECOVER, "recover", Count.NONE),
     ):
         done(session, verb, name, "w", counts=counts)
     refused = Review("r1", "ada", 5.0, ReviewState.CHANGES_REQUESTED, "h")
     put_snapshot(project, an_issue(3), a_pull(9, "fix/3", CheckState.SUCCESS, reviews=(refused,)))
-    project.record(events.StepDone(session=session.name, verb=Verb.INJECT, result="ci-failed"))
+    project.record(events.StepDone(session=session.name, verb=StepVerb.INJECT, result="ci-failed"))
     project.record(events.Claimed(session="dev-harb-4", how="won"))
     row = only(project)
     assert (row.review, row.fixes, row.rounds, row.restarts) == ("changes", 2, 1, 1)
@@ -165,7 +165,7 @@ def test_events_of_an_earlier_session_of_the_issue_are_not_shown(
     then = time.time() - 50
     with monkeypatch.context() as earlier:
         earlier.setattr(time, "time", lambda: then)
-        project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+        project.record(events.StepDone(session="dev-harb-3", verb=StepVerb.FORGET))
     put_session(project, 3, age_s=5)
     assert only(project).event == ""
 
@@ -651,7 +651,7 @@ def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Project) -> N
     session.dir.failure.write_text(json.dumps(said))
     for file in (session.dir.state, session.dir.failure):
         file.chmod(0o600)
-    done(session, Verb.NOTIFY, "turn-failed", f"failure:{at:.3f}")
+    done(session, StepVerb.NOTIFY, "turn-failed", f"failure:{at:.3f}")
     assert asks(claude) == (
         "needs you harb#1 Mend it: The agent cannot go on "
         "(no access to the API (“Not logged in · Please run /login”)): sm attach harb 1"
@@ -676,7 +676,7 @@ def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
     row = only(claude)
     assert row.state is ShownState.STARTING
     assert row.waits_for.endswith("if it asks something, sm attach harb 1")
-    done(session, Verb.NOTIFY, "dialog", f"dialog:{at:.3f}")
+    done(session, StepVerb.NOTIFY, "dialog", f"dialog:{at:.3f}")
     assert only(claude).state is ShownState.ESCALATED
     assert asks(claude) == (
         "needs you harb#1 Mend it: A dialog is open in the agent's terminal: sm attach harb 1"
@@ -685,7 +685,7 @@ def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
 
 def test_exhausted_ci_names_the_step(project: Project) -> None:
     session = put_session(project, 2, phase="PHASE:awaiting_ci\n")
-    done(session, Verb.NOTIFY, "ci-exhausted", write_of(project, 2))
+    done(session, StepVerb.NOTIFY, "ci-exhausted", write_of(project, 2))
     pull = a_pull(21, "fix/2", CheckState.FAILURE)
     pull = structs.replace(pull, check=structs.replace(pull.check, step="unit tests"))
     put_snapshot(project, an_issue(2), pull)
@@ -706,7 +706,7 @@ def test_exhausted_ci_names_the_step(project: Project) -> None:
 )
 def test_what_helps_is_named_for_each_reason(project: Project, row: str, told: str) -> None:
     session = put_session(project, 2, phase="PHASE:awaiting_review\n")
-    done(session, Verb.NOTIFY, row, write_of(project, 2))
+    done(session, StepVerb.NOTIFY, row, write_of(project, 2))
     put_snapshot(project, an_issue(2), a_pull(21, "fix/2", CheckState.SUCCESS))
     assert asks(project).endswith(told)
 
@@ -716,7 +716,7 @@ def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(project: Projec
     key = "stuck:approved:w"
     error = "not delivered yet: it asks a question"
     plan.add_receipt(session.dir, Receipt(time.time(), key, "stuck", trouble=error))
-    done(session, Verb.NOTIFY, "trouble")
+    done(session, StepVerb.NOTIFY, "trouble")
     put_snapshot(project, an_issue(2))
     assert asks(project).endswith(f"was refused ({error}): sm attach harb 2")
 
@@ -733,7 +733,9 @@ def test_the_demos_age_of_a_merged_issue_runs_on(
     progress = import_module("progress").Progress(stage)
     session = put_session(project, 1, age_s=7.5)
     journal.record(project.root.journal, events.Claimed(session=session.name))
-    journal.record(project.root.journal, events.StepDone(session=session.name, verb=Verb.FORGET))
+    journal.record(
+        project.root.journal, events.StepDone(session=session.name, verb=StepVerb.FORGET)
+    )
     progress.look()
     put_snapshot(project, a_pull(2, "fix/1", state=PullState.MERGED))
     [before] = progress.rows

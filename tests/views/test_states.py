@@ -16,8 +16,8 @@ from sm.adapters.forge.model import PullState
 from sm.config.load import load
 from sm.plugins.http import views
 from sm.sessions import agent_state
-from sm.sessions.activity import Evidence, Proof, Standing
-from sm.sessions.history import Verb
+from sm.sessions.activity import ActivityReport, Evidence, Proof
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
@@ -186,7 +186,7 @@ def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     put_session(project, 7, receipts=(), alive=False)
     put_session(project, 8, age_s=100_000)
     write(lost.dir.agent_pid, f"{GONE} 5\n")
-    done(asking, Verb.NOTIFY, "escalate", write_of(project, 3))
+    done(asking, StepVerb.NOTIFY, "escalate", write_of(project, 3))
     merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
     put_snapshot(project, *map(an_issue, range(1, 9)), merged)
     found = {row.issue: row for row in read_overview(project, time.time()).sessions}
@@ -246,7 +246,7 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
 def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
     project: Project, ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: AnySession) -> Standing:
+    def fail(_: AnySession) -> ActivityReport:
         raise OSError("no such disk")
 
     monkeypatch.setattr("sm.sessions.activity.look", fail)

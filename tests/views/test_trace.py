@@ -12,7 +12,7 @@ from sm.__main__ import run
 from sm.issues.act.effects import EFFECTS
 from sm.issues.rules.facts import Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events as kinds
 from sm.store import journal
@@ -378,7 +378,7 @@ def test_a_table_shows_words_and_no_names_of_rows_or_texts() -> None:
 
 
 def test_every_row_that_ends_a_session_has_an_outcome() -> None:
-    ending = {row.name for row in ROWS if Verb.FORGET in [step.verb for step in row.steps]}
+    ending = {row.name for row in ROWS if StepVerb.FORGET in [step.verb for step in row.steps]}
     assert set(OUTCOMES) == ending
 
 

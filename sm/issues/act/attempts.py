@@ -16,11 +16,11 @@ from sm.issues.look.snapshot import last_snapshot
 from sm.sessions import fence as fences
 from sm.sessions import plan as plans
 from sm.sessions.fence import Fence, describe_overtaken, name_claim
-from sm.sessions.history import OVERTAKEN, Receipt, Verb
+from sm.sessions.history import OVERTAKEN, Receipt, StepVerb
 from sm.sessions.session import IssueSession
 from sm.store import events
 
-LAST = frozenset({Verb.RELEASE_CLAIM, Verb.FORGET})
+LAST = frozenset({StepVerb.RELEASE_CLAIM, StepVerb.FORGET})
 """Last steps of a session, whose claim it has itself given up by then."""
 WITHIN_S = 60.0
 """Pause between looks, within a turn, whether the agent has committed something, in seconds."""
@@ -42,7 +42,7 @@ def is_overtaken(session: IssueSession) -> bool:
     return bool(session.record.attempt) and plans.has_receipt(session.dir, OVERTAKEN)
 
 
-def is_outward(session: IssueSession, verb: Verb) -> bool:
+def is_outward(session: IssueSession, verb: StepVerb) -> bool:
     """Whether others can see that step; the release of a claim checks that itself."""
     return bool(session.record.attempt) and verb in ELSEWHERE
 

@@ -38,15 +38,15 @@ from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
 from sm.issues.rules.spending import tell_turn
 from sm.sessions import agent, terminal, turn
-from sm.sessions.failure import Fault
-from sm.sessions.history import KILLED, TELLING, Verb
+from sm.sessions.failure import FailureCause
+from sm.sessions.history import KILLED, TELLING, StepVerb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
 TAIL_LINES = 30
-TO_AGENT = frozenset({Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF})
+TO_AGENT = frozenset({StepVerb.INJECT, StepVerb.RECOVER, StepVerb.MENTION, StepVerb.HAND_OFF})
 
 
 def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
@@ -57,7 +57,7 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
 
     """
     assert decision.row is not None, "only a decision with a row has steps"
-    restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
+    restarts = any(step.verb is StepVerb.RECOVER for step in decision.row.steps)
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
     needed = _list_sources(decision.row.steps)
     material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
@@ -83,7 +83,7 @@ def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
 def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
     """Collect the long texts of the forge that these steps quote."""
     found = {source for step in steps for source in SOURCES.get(step.text, ())}
-    if any(step.verb is Verb.WRITE_CI_RESULT for step in steps):
+    if any(step.verb is StepVerb.WRITE_CI_RESULT for step in steps):
         found.add(Source.LOG)
     return frozenset(found)
 
@@ -93,19 +93,19 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
         return _plan_word(step, material)
     if step.verb in TO_AGENT:
         return _plan_text(step, material, seen, generation)
-    if step.verb is Verb.CONSULT:
+    if step.verb is StepVerb.CONSULT:
         return PlannedStep(step.verb, step.text, write_prompt(step.text, material))
-    if step.verb in (Verb.PARK, Verb.LET_GO_ON):
+    if step.verb in (StepVerb.PARK, StepVerb.LET_GO_ON):
         return PlannedStep(step.verb, text=_tell_stop(material, seen.facts))
-    if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
+    if step.verb is StepVerb.REMOVE_WORKTREE:  # without a branch only merged work is safe
         return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
-    if step.verb is Verb.ADOPT_TEXT:
+    if step.verb is StepVerb.ADOPT_TEXT:
         return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited).decode())
-    if step.verb is Verb.ADOPT_REVIEW:
+    if step.verb is StepVerb.ADOPT_REVIEW:
         return PlannedStep(step.verb, text=msgspec.json.encode(seen.edited_review).decode())
-    if step.verb is Verb.WRITE_CI_RESULT:
+    if step.verb is StepVerb.WRITE_CI_RESULT:
         return PlannedStep(step.verb, text=f"{material.check.state}\n{material.check.log}")
-    if step.verb is Verb.RERUN_CI:
+    if step.verb is StepVerb.RERUN_CI:
         return PlannedStep(step.verb, text=seen.facts.run)
     return PlannedStep(step.verb, text=seen.facts.head)
 
@@ -113,9 +113,9 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
 def _plan_text(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
     """Plan a message to the agent."""
     planned = PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
-    if step.verb is Verb.RECOVER:
+    if step.verb is StepVerb.RECOVER:
         return structs.replace(planned, resume=seen.facts.resumes)
-    if step.verb is Verb.HAND_OFF:
+    if step.verb is StepVerb.HAND_OFF:
         return structs.replace(planned, document=material.document)
     return planned
 
@@ -125,7 +125,7 @@ def _tell_stop(material: Material, facts: Facts) -> str:
     if facts.brake and facts.allowance:
         shown = one_line(facts.allowance.shown)
         return f"until {material.limit_until}: {shown}" if material.limit_until else f"({shown})"
-    if facts.account and facts.account.fault is Fault.ACCESS:
+    if facts.account and facts.account.fault is FailureCause.ACCESS:
         return f"for the login of {one_line(facts.account.name)}: {material.failure}"
     return f"until {material.until}: {material.failure}" if facts.failure else ""
 

@@ -38,9 +38,9 @@ from sm.messages.queue import Message, Mode
 from sm.messages.stopping import StopResult, stop_all
 from sm.sessions import agent, agent_process, agent_state, monitors, registry, spending_hold
 from sm.sessions.agent_state import State
-from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, Verb
+from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, StepVerb
 from sm.sessions.plan import Plan, PlannedStep, has_receipt, read_receipts
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
 from sm.store.files import write_atomic
@@ -131,7 +131,7 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
         # No receipt says that it is done: the same turn may reach the same limit once more.
         raise PointlessError("it may spend again")
     by, note = Message(id=ident, text=""), partial(spending_hold.note_stop, session.dir, ident)
-    found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE), note)
+    found = stop_all(session, by, partial(find_obstacle, session, Disturbance.BRAKE), note)
     if isinstance(found, Refusal):
         raise NotNowError(Problem("its turn goes on", found))
     if found is StopResult.NO_END:
@@ -309,7 +309,9 @@ def _why_not_in_backlog(session: IssueSession) -> str:
     # no trusted person has read that.
     if not taken.is_untouched(session):
         return "the text was edited by an account that is not trusted"
-    if any(one.verb is Verb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)):
+    if any(
+        one.verb is StepVerb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)
+    ):
         return "nothing else says that the issue is blocked, and it would be picked up again"
     return ""
 
@@ -418,36 +420,36 @@ def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return ""
 
 
-EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
-    Verb.INJECT: _inject,
-    Verb.CREATE_PHASE: _create_phase,
-    Verb.WRITE_CI_RESULT: _write_ci_result,
-    Verb.OPEN_PULL: _open_pull,
-    Verb.RERUN_CI: _rerun_ci,
-    Verb.MERGE: _merge,
-    Verb.NOTIFY: _notify,
-    Verb.REMIND: _remind,
-    Verb.CONSULT: _consult,
-    Verb.COMMENT: _comment,
-    Verb.TELL: _tell,
-    Verb.LABEL_BLOCKED: _label_blocked,
-    Verb.RESTORE_BACKLOG: _restore_backlog,
-    Verb.CLEAN_LABELS: _clean_labels,
-    Verb.CLOSE_ISSUE: _close_issue,
-    Verb.CLOSE_PULL: _close_pull,
-    Verb.KILL: _kill,
-    Verb.RECOVER: _recover,
-    Verb.PARK: _park,
-    Verb.LET_GO_ON: _park,
-    Verb.HAND_OFF: _hand_off,
-    Verb.MENTION: _mention,
-    Verb.INTERRUPT: _interrupt,
-    Verb.ADOPT_TEXT: _adopt_text,
-    Verb.ADOPT_REVIEW: _adopt_review,
-    Verb.KEEP_WORK: _keep_work,
-    Verb.REMOVE_WORKTREE: _remove_worktree,
-    Verb.DELETE_BRANCH: _delete_branch,
-    Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,
-    Verb.RELEASE_CLAIM: _release_claim,
-    Verb.FORGET: _forget,
+EFFECTS: dict[StepVerb, Callable[[IssueSession, PlannedStep, str], str]] = {
+    StepVerb.INJECT: _inject,
+    StepVerb.CREATE_PHASE: _create_phase,
+    StepVerb.WRITE_CI_RESULT: _write_ci_result,
+    StepVerb.OPEN_PULL: _open_pull,
+    StepVerb.RERUN_CI: _rerun_ci,
+    StepVerb.MERGE: _merge,
+    StepVerb.NOTIFY: _notify,
+    StepVerb.REMIND: _remind,
+    StepVerb.CONSULT: _consult,
+    StepVerb.COMMENT: _comment,
+    StepVerb.TELL: _tell,
+    StepVerb.LABEL_BLOCKED: _label_blocked,
+    StepVerb.RESTORE_BACKLOG: _restore_backlog,
+    StepVerb.CLEAN_LABELS: _clean_labels,
+    StepVerb.CLOSE_ISSUE: _close_issue,
+    StepVerb.CLOSE_PULL: _close_pull,
+    StepVerb.KILL: _kill,
+    StepVerb.RECOVER: _recover,
+    StepVerb.PARK: _park,
+    StepVerb.LET_GO_ON: _park,
+    StepVerb.HAND_OFF: _hand_off,
+    StepVerb.MENTION: _mention,
+    StepVerb.INTERRUPT: _interrupt,
+    StepVerb.ADOPT_TEXT: _adopt_text,
+    StepVerb.ADOPT_REVIEW: _adopt_review,
+    StepVerb.KEEP_WORK: _keep_work,
+    StepVerb.REMOVE_WORKTREE: _remove_worktree,
+    StepVerb.DELETE_BRANCH: _delete_branch,
+    StepVerb.DELETE_EMPTY_BRANCH: _delete_empty_branch,
+    StepVerb.RELEASE_CLAIM: _release_claim,
+    StepVerb.FORGET: _forget,
 }

@@ -6,11 +6,11 @@ from sm.issues.act import attempts
 from sm.issues.act.pending import is_commanded
 from sm.sessions import pause
 from sm.sessions import plan as plans
-from sm.sessions.history import KILLED, Verb
+from sm.sessions.history import KILLED, StepVerb
 from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession
 
-TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
+TO_AGENT = frozenset({StepVerb.INJECT, StepVerb.KILL, StepVerb.RECOVER})
 """Steps that an agent feels: they wait during a pause. Steps elsewhere are done."""
 
 

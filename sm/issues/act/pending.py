@@ -20,13 +20,13 @@ from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import pause, spending_hold
 from sm.sessions import plan as plans
-from sm.sessions.history import DEFIED, KILLED, Receipt, Verb
+from sm.sessions.history import DEFIED, KILLED, Receipt, StepVerb
 from sm.sessions.plan import Plan
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import IssueSession
 from sm.store import events
 
-FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
+FINAL = frozenset({StepVerb.OPEN_PULL, StepVerb.MERGE})
 """Steps that cannot be taken back: before another try it is checked if they are overtaken."""
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
@@ -53,12 +53,12 @@ def find(session: IssueSession) -> Plan | None:
     # What was decided before a pause may have lost its sense since.
     waited = plan.created_at < pause.read_resumed_at(session.dir)
     put_off = waited or session.dir.problem.exists()
-    waits = put_off and verb is Verb.INJECT
+    waits = put_off and verb is StepVerb.INJECT
     # A merge that was killed may be done: only one that was put off is judged again.
-    merges = put_off and verb is Verb.MERGE
+    merges = put_off and verb is StepVerb.MERGE
     # A session that was to end may have gone on meanwhile, if no part of it has ended yet.
-    ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
-    stops = put_off and verb is Verb.INTERRUPT
+    ends = put_off and verb is StepVerb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
+    stops = put_off and verb is StepVerb.INTERRUPT
     passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
     if not (passing or waits or stops or verb in FINAL):
         return plan
@@ -90,8 +90,8 @@ def _holds(plan: Plan, facts: Facts) -> bool:
 
 def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     """Whether the plan is a reminder, and a person has come to the terminal since."""
-    reminds = BY_NAME[plan.row].choose_deed(facts) is Deed.REMIND
-    return reminds and find_obstacle(session, Deed.REMIND) is not None
+    reminds = BY_NAME[plan.row].choose_deed(facts) is Disturbance.REMIND
+    return reminds and find_obstacle(session, Disturbance.REMIND) is not None
 
 
 def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
@@ -106,11 +106,11 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     return True
 
 
-def _find_reason_to_drop(session: IssueSession, plan: Plan, verb: Verb, facts: Facts) -> str:
+def _find_reason_to_drop(session: IssueSession, plan: Plan, verb: StepVerb, facts: Facts) -> str:
     """Say why an interruption, or a step that cannot be taken back, is not tried again as it is."""
     if decide(facts, OVERTAKING).acts:
         return "something else is due first"
-    if verb is Verb.INTERRUPT and _is_defied(session, plan, facts):
+    if verb is StepVerb.INTERRUPT and _is_defied(session, plan, facts):
         return "its turn cannot be interrupted"
     return ""
 
@@ -128,7 +128,7 @@ def _is_defied(session: IssueSession, plan: Plan, facts: Facts) -> bool:
         f"{DEFIED}:{plan.key}",
         plan.row,
         write=facts.halted,
-        verb=Verb.INTERRUPT,
+        verb=StepVerb.INTERRUPT,
         detail=DEFIED,
     )
     plans.add_receipt(session.dir, noted)

@@ -49,11 +49,11 @@ from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import account_faults, agent_process, pause, registry
 from sm.sessions import plan as plans
-from sm.sessions.account_fault import Way
+from sm.sessions.account_fault import AccountCourse
 from sm.sessions.followers import have_followed
-from sm.sessions.history import KILLED, Receipt, Verb, fold
+from sm.sessions.history import KILLED, Receipt, StepVerb, fold
 from sm.sessions.plan import Plan, PlannedStep
-from sm.sessions.presence_rule import LEFT_S, Deed
+from sm.sessions.presence_rule import LEFT_S, Disturbance
 from sm.sessions.project import Project, load_last_project
 from sm.sessions.session import IssueSession
 from sm.store import events, lock
@@ -66,10 +66,18 @@ ROUNDS = 20
 """Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
 
 ISSUE_VERBS = frozenset(
-    {Verb.COMMENT, Verb.LABEL_BLOCKED, Verb.RESTORE_BACKLOG, Verb.CLEAN_LABELS, Verb.CLOSE_ISSUE}
+    {
+        StepVerb.COMMENT,
+        StepVerb.LABEL_BLOCKED,
+        StepVerb.RESTORE_BACKLOG,
+        StepVerb.CLEAN_LABELS,
+        StepVerb.CLOSE_ISSUE,
+    }
 )
 """Verbs that write on the session's issue at its end."""
-FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
+FORGE_VERBS = frozenset(
+    {StepVerb.OPEN_PULL, StepVerb.RERUN_CI, StepVerb.MERGE, StepVerb.CLOSE_ISSUE}
+)
 """Verbs after which the forge looks different, so its last observation is worth nothing."""
 
 BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
@@ -321,7 +329,7 @@ def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, De
     account = seen.facts.account
     goes_on = decision.row is not None and decision.row.spends
     if account and account.is_in_line and goes_on and not account_faults.take_turn(session):
-        seen = _add_facts(seen, account=structs.replace(account, way=Way.REST))
+        seen = _add_facts(seen, account=structs.replace(account, way=AccountCourse.REST))
         decision = decide(seen.facts)
     return seen, decision
 
@@ -400,7 +408,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
             return True
         crash_point(f"{verb}:before")
         are_told = _tell_of(session, plan, number)
-        if not are_told and verb is Verb.FORGET and retry.is_young(session, plan):
+        if not are_told and verb is StepVerb.FORGET and retry.is_young(session, plan):
             raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
             receipt = _do(session, plan, number)
@@ -412,11 +420,11 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
         project.record(_make_event(session, plan.steps[number], receipt))
         if receipt.detail and receipt.trouble:
             project.record(events.Problem(session=session.name, text=receipt.trouble))
-        if verb is Verb.FORGET:
+        if verb is StepVerb.FORGET:
             return False
         plans.add_receipt(directory, receipt)
         crash_point(f"{verb}:receipt")
-        if verb is Verb.KILL and plan.ends_session:
+        if verb is StepVerb.KILL and plan.ends_session:
             slots.free(session)
     plans.add_receipt(directory, plan.receipt(len(plan.steps)))
     crash_point("plan:before-drop")
@@ -449,9 +457,9 @@ def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> e
 def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
     """Return the receipt of a step, with what only its plan knows of it."""
     receipt = _try(session, plan, number)
-    if receipt.verb is Verb.RECOVER:
+    if receipt.verb is StepVerb.RECOVER:
         return structs.replace(receipt, resumed=plan.steps[number].resume)
-    if receipt.verb is Verb.NOTIFY:  # its comment is found again by that
+    if receipt.verb is StepVerb.NOTIFY:  # its comment is found again by that
         return structs.replace(receipt, marker=make_effect_id(plan, number))
     return receipt
 
@@ -465,15 +473,17 @@ def _check_hands(session: IssueSession, plan: Plan) -> None:
         NotNowError: somebody is there.
 
     """
-    refusal = None if pending.is_commanded(session, plan) else find_obstacle(session, Deed.END)
+    refusal = (
+        None if pending.is_commanded(session, plan) else find_obstacle(session, Disturbance.END)
+    )
     if refusal:
-        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
+        raise NotNowError(Problem(f"{Disturbance.END} waits", refusal))
 
 
 def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
     """Try a step; return its receipt: done, or given up."""
     verb = plan.steps[number].verb
-    if verb is Verb.KILL:
+    if verb is StepVerb.KILL:
         _check_hands(session, plan)
     try:
         if verb in ISSUE_VERBS:
@@ -484,7 +494,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
     except (NotNowError, PointlessError, GitLockedError, OvertakenError):
         raise  # a lock in the way of a restart is no crash
     except SmError as error:
-        if verb is Verb.RECOVER:
+        if verb is StepVerb.RECOVER:
             # A restart that fails is a crash like any other: counted, paused for, given up at last.
             return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
         if not retry.is_given_up(session, plan, verb, error):

@@ -20,7 +20,7 @@ from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.act.refusals import REFUSALS
 from sm.sessions import pause
-from sm.sessions.history import TELLING, Verb
+from sm.sessions.history import TELLING, StepVerb
 from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -39,23 +39,23 @@ OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
 """Errors after which a merge is tried later."""
 
 ELSEWHERE = TELLING | {
-    Verb.OPEN_PULL,
-    Verb.RERUN_CI,
-    Verb.MERGE,
-    Verb.LABEL_BLOCKED,
-    Verb.RESTORE_BACKLOG,
-    Verb.CLEAN_LABELS,
-    Verb.CLOSE_ISSUE,
-    Verb.CLOSE_PULL,
-    Verb.REMOVE_WORKTREE,
-    Verb.DELETE_BRANCH,
-    Verb.DELETE_EMPTY_BRANCH,
+    StepVerb.OPEN_PULL,
+    StepVerb.RERUN_CI,
+    StepVerb.MERGE,
+    StepVerb.LABEL_BLOCKED,
+    StepVerb.RESTORE_BACKLOG,
+    StepVerb.CLEAN_LABELS,
+    StepVerb.CLOSE_ISSUE,
+    StepVerb.CLOSE_PULL,
+    StepVerb.REMOVE_WORKTREE,
+    StepVerb.DELETE_BRANCH,
+    StepVerb.DELETE_EMPTY_BRANCH,
 }
 """Steps that forge, remote or clone can refuse, and without which the session can go on.
 
 The claim is not among them: if it were left behind, the issue would be taken up again.
 """
-EARLY = frozenset({Verb.OPEN_PULL, Verb.NOTIFY})
+EARLY = frozenset({StepVerb.OPEN_PULL, StepVerb.NOTIFY})
 REFUSED_FOR_S = 30.0
 """Seconds for which these steps are tried although they are refused: a forge may learn only a
 moment later what was pushed to its remote, and one bad answer should not cost a question its
@@ -64,7 +64,7 @@ TRY_FOR_S = 600.0
 """Seconds for which such a step is tried if it fails without a refusal, such as on a full disk."""
 
 
-def is_given_up(session: IssueSession, plan: Plan, verb: Verb, error: SmError) -> bool:
+def is_given_up(session: IssueSession, plan: Plan, verb: StepVerb, error: SmError) -> bool:
     """Whether the session goes on without the step: it was refused, or tried for long.
 
     What the forge cannot take at the moment is tried further. But a person can be told and answer

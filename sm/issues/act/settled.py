@@ -9,13 +9,13 @@ from sm.issues.act.refusals import REFUSALS
 from sm.issues.rules.endings import CLOSE, FINISH, LET_GO, SETTLE
 from sm.issues.rules.rows import Step
 from sm.messages.presence import find_obstacle
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import PlannedStep
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
 
-UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
+UNTOLD = frozenset({StepVerb.COMMENT, StepVerb.FORGET})
 """Verbs that are left out: people see the end on the issue, and the caller forgets the session."""
 
 
@@ -28,8 +28,8 @@ def let_go(session: IssueSession, issue: Issue) -> None:
         NotNowError: a person is at its terminal; nothing was done.
 
     """
-    if refusal := find_obstacle(session, Deed.END):
-        raise NotNowError(Problem(f"{Deed.END} waits", refusal))
+    if refusal := find_obstacle(session, Disturbance.END):
+        raise NotNowError(Problem(f"{Disturbance.END} waits", refusal))
     project = session.project
     pull = project.forge.pulls.find_newest(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
@@ -43,7 +43,7 @@ def _do(session: IssueSession, step: PlannedStep) -> None:
     try:
         EFFECTS[step.verb](session, step, "")
     except REFUSALS as error:  # nor does it hold up the end of a session on record
-        if step.verb is Verb.RELEASE_CLAIM:
+        if step.verb is StepVerb.RELEASE_CLAIM:
             raise
         told = events.Problem(session=session.name, text=f"{step.verb}: {error.message}")
         journal.record_once(session.root.journal, told)
@@ -51,5 +51,5 @@ def _do(session: IssueSession, step: PlannedStep) -> None:
 
 def _steps(issue: Issue, *, is_merged: bool) -> tuple[Step, ...]:
     if issue.state is IssueState.OPEN:  # blocked
-        return (Step(Verb.KILL), *LET_GO)
+        return (Step(StepVerb.KILL), *LET_GO)
     return (*SETTLE, *FINISH) if is_merged else CLOSE

@@ -10,7 +10,7 @@ from sm.base.text import one_line
 from sm.sessions import false_starts, terminal
 from sm.sessions import plan as plans
 from sm.sessions.false_start import AT_ONCE_S, FalseStart
-from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.history import Count, Receipt, StepVerb
 from sm.sessions.session import IssueSession
 from sm.store import events
 
@@ -53,7 +53,9 @@ def settle(session: IssueSession) -> float:
 
 
 def _find_last(receipts: list[Receipt]) -> Receipt | None:
-    return next((one for one in reversed(receipts) if one.verb in (Verb.START, Verb.RECOVER)), None)
+    return next(
+        (one for one in reversed(receipts) if one.verb in (StepVerb.START, StepVerb.RECOVER)), None
+    )
 
 
 def _has_ended_at_once(session: IssueSession, last: Receipt) -> bool:

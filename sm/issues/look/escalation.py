@@ -25,8 +25,8 @@ from sm.issues.rules.needs import (
 )
 from sm.issues.rules.spending import tell_turn
 from sm.sessions import agent_state, turn
-from sm.sessions.failure import Fault
-from sm.sessions.history import Verb
+from sm.sessions.failure import FailureCause
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import FAILED, read_receipts
 from sm.sessions.session import IssueSession
 
@@ -117,7 +117,7 @@ def read_asked(facts: Facts) -> str:
 
 def is_locked_out(facts: Facts) -> bool:
     """Say whether the agent's last turn failed because it has no access to its API."""
-    return facts.failure is not None and facts.failure.fault is Fault.ACCESS
+    return facts.failure is not None and facts.failure.fault is FailureCause.ACCESS
 
 
 def is_stuck(facts: Facts) -> bool:
@@ -139,7 +139,7 @@ def describe_trouble(session: IssueSession, seen: Observation) -> str:
     """Say what was refused last, or why the restart of a crashed session failed."""
     if seen.facts.crashed:
         last = next(
-            (r for r in reversed(read_receipts(session.dir)) if r.verb is Verb.RECOVER), None
+            (r for r in reversed(read_receipts(session.dir)) if r.verb is StepVerb.RECOVER), None
         )
         return redact(last.detail) if last and last.detail.startswith(FAILED) else ""
     if not seen.facts.history.troubles:

@@ -14,7 +14,7 @@ from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
 from sm.issues.rules.slots import needs_slot
 from sm.issues.rules.spending import list_looks
-from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
+from sm.sessions.presence_rule import NOBODY, Disturbance, find_next_look
 from sm.sessions.signs import STARTING_S
 
 FIRST_LOOK_S = 60.0
@@ -27,7 +27,7 @@ BY_HAND = "recover-by-hand:"
 class Held(Struct, frozen=True):
     """Reaction that is due and waits for people at the terminal, and why."""
 
-    deed: Deed
+    deed: Disturbance
     refusal: Refusal
 
 

@@ -5,42 +5,47 @@ from __future__ import annotations
 from sm.adapters.forge.model import PullState
 from sm.base.phase import Phase
 from sm.issues.rules.rows import PHASES, Row, Said, Step
-from sm.sessions.history import Verb
-from sm.sessions.presence_rule import Deed
+from sm.sessions.history import StepVerb
+from sm.sessions.presence_rule import Disturbance
 
-SETTLE = (Step(Verb.CLEAN_LABELS), Step(Verb.CLOSE_ISSUE))
+SETTLE = (Step(StepVerb.CLEAN_LABELS), Step(StepVerb.CLOSE_ISSUE))
 """Steps that show a merge on the forge, whoever is still at the agent's terminal."""
 FINISH = (
-    Step(Verb.KILL),
-    Step(Verb.REMOVE_WORKTREE),
-    Step(Verb.DELETE_BRANCH),
-    Step(Verb.RELEASE_CLAIM),
-    Step(Verb.FORGET),
+    Step(StepVerb.KILL),
+    Step(StepVerb.REMOVE_WORKTREE),
+    Step(StepVerb.DELETE_BRANCH),
+    Step(StepVerb.RELEASE_CLAIM),
+    Step(StepVerb.FORGET),
 )
 STOP = (
-    Step(Verb.KILL),
-    Step(Verb.CLEAN_LABELS),
-    Step(Verb.REMOVE_WORKTREE),
-    Step(Verb.DELETE_EMPTY_BRANCH),
-    Step(Verb.COMMENT, "stopped"),
-    Step(Verb.RELEASE_CLAIM),
-    Step(Verb.FORGET),
+    Step(StepVerb.KILL),
+    Step(StepVerb.CLEAN_LABELS),
+    Step(StepVerb.REMOVE_WORKTREE),
+    Step(StepVerb.DELETE_EMPTY_BRANCH),
+    Step(StepVerb.COMMENT, "stopped"),
+    Step(StepVerb.RELEASE_CLAIM),
+    Step(StepVerb.FORGET),
 )
-CLOSE = (STOP[0], Step(Verb.CLOSE_PULL), *STOP[1:])
+CLOSE = (STOP[0], Step(StepVerb.CLOSE_PULL), *STOP[1:])
 """Steps for an unwanted issue. A stopped issue keeps its pull request."""
-LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
+LET_GO = (Step(StepVerb.RESTORE_BACKLOG), Step(StepVerb.RELEASE_CLAIM), Step(StepVerb.FORGET))
 """Steps for a blocked issue: it is not picked up until a person removes the label."""
 
 
 def fail_with(text: str) -> tuple[Step, ...]:
     """Return the steps that give an issue up, with a comment that says why."""
-    return (Step(Verb.LABEL_BLOCKED), Step(Verb.COMMENT, text), Step(Verb.KILL), *LET_GO)
+    return (
+        Step(StepVerb.LABEL_BLOCKED),
+        Step(StepVerb.COMMENT, text),
+        Step(StepVerb.KILL),
+        *LET_GO,
+    )
 
 
 ANY, EMPTY = Said(), Said(frozenset({Phase.NONE}))
 DONE = frozenset({Phase.DONE})
 
-YIELD = (Step(Verb.KILL), Step(Verb.KEEP_WORK), Step(Verb.FORGET))
+YIELD = (Step(StepVerb.KILL), Step(StepVerb.KEEP_WORK), Step(StepVerb.FORGET))
 """Steps for a session whose issue others have: it waits for nobody, and tells nobody."""
 
 SETTLED = (
@@ -65,7 +70,7 @@ SETTLED = (
         "merged on the forge",
         FINISH,
         lambda f: f.merged,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "merged-early",
@@ -73,7 +78,7 @@ SETTLED = (
         "merged on the forge, and the agent says no more",
         FINISH,
         lambda f: f.merged and f.left_alone,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "issue-closed",
@@ -81,7 +86,7 @@ SETTLED = (
         "a person closed the issue",
         CLOSE,
         lambda f: not f.issue_open and not f.merged,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "pull-closed",
@@ -89,15 +94,15 @@ SETTLED = (
         "a person closed the pull request unmerged",
         STOP,
         lambda f: f.pull is PullState.CLOSED,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "given-back",
         ANY,
         "a person ended all sessions",
-        (Step(Verb.KILL), *LET_GO),
+        (Step(StepVerb.KILL), *LET_GO),
         lambda f: f.given_back and not f.merged,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "blocked",
@@ -105,7 +110,7 @@ SETTLED = (
         "a person set the blocked label",
         STOP,
         lambda f: f.blocked and not f.merged,
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
 )
 """Rows for an issue that a person or the forge has settled."""
@@ -116,13 +121,13 @@ ENDED = (
         Said(frozenset({Phase.FAILED})),
         "entered",
         fail_with("failed"),
-        deed=Deed.END,
+        deed=Disturbance.END,
     ),
     Row(
         "watched",
         ANY,
         "idle or no sign of life, and a person is attached",
-        (Step(Verb.NOTIFY, "watched"),),
+        (Step(StepVerb.NOTIFY, "watched"),),
         lambda f: f.unwatched,
         lambda f: f.silence,
         about=lambda f: f.silence,
@@ -132,20 +137,20 @@ ENDED = (
         "idle-prompt",
         EMPTY,
         "idle marker on 3 polls running",
-        (Step(Verb.KILL), *fail_with("idle")),
+        (Step(StepVerb.KILL), *fail_with("idle")),
         lambda f: f.idle,
-        deed=Deed.JUDGE,
+        deed=Disturbance.JUDGE,
     ),
     Row(
         "recover",
         ANY,
         "session gone or no sign of life; restarts left, pause over",
-        (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
+        (Step(StepVerb.KILL), Step(StepVerb.RECOVER, "recovery")),
         lambda f: f.recoverable and f.now >= f.pause_until,
         lambda f: str(f.history.recoveries_ever),
         # An agent that only gives no sign may be waiting for a person.
-        deed=Deed.JUDGE,
-        to_gone=Deed.RESTART,
+        deed=Disturbance.JUDGE,
+        to_gone=Disturbance.RESTART,
     ),
     Row(
         "recovery-pause",
@@ -161,8 +166,8 @@ ENDED = (
         fail_with("crashed"),
         lambda f: f.crashed,
         limit="restarts: {max_recoveries}",
-        deed=Deed.JUDGE,
-        to_gone=Deed.END,
+        deed=Disturbance.JUDGE,
+        to_gone=Disturbance.END,
     ),
 )
 """Rows for a session without a working agent: it gave up, never wrote a phase, or died."""

@@ -10,11 +10,11 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
-from sm.sessions.account_fault import Consequence, Way
-from sm.sessions.failure import Failure, Fault
+from sm.sessions.account_fault import AccountCourse, Consequence
+from sm.sessions.failure import Failure, FailureCause
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
-from sm.sessions.presence_rule import Deed, Hands, find_hindrance
+from sm.sessions.presence_rule import Disturbance, Hands, find_hindrance
 from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S, SILENT, Signs
 
 
@@ -188,7 +188,7 @@ class Facts(Struct, frozen=True):
         failure = self.failure
         if self.dialog_at is not None:
             return f"dialog:{self.dialog_at:.3f}"
-        if failure and self.account and self.account.way is not Way.ASK:
+        if failure and self.account and self.account.way is not AccountCourse.ASK:
             return ""  # it is the account's
         if failure and (failure.for_person or self.account):
             return f"failure:{failure.at:.3f}"
@@ -226,9 +226,9 @@ class Facts(Struct, frozen=True):
         """Whether sm would end the agent for doing nothing, were no person attached to it."""
         if self.hands is None or self.session is Life.GONE or not (self.idle or self.stale):
             return False
-        return self.hinders(Deed.JUDGE) is Refusal.ATTACHED
+        return self.hinders(Disturbance.JUDGE) is Refusal.ATTACHED
 
-    def hinders(self, deed: Deed) -> Refusal | None:
+    def hinders(self, deed: Disturbance) -> Refusal | None:
         """Return why people at the terminal keep sm from that; None if not, or if none looked."""
         # A person who ends the session by a command knows what is on the screen.
         if self.hands is None or self.history.has(KILLED):
@@ -291,7 +291,7 @@ class Facts(Struct, frozen=True):
     def parked(self) -> bool:
         """Whether the agent cannot work now, but will be able to later."""
         if self.account:
-            return self.account.way is Way.REST
+            return self.account.way is AccountCourse.REST
         failure = self.failure
         return failure is not None and not failure.for_person and self.now < failure.until
 
@@ -313,7 +313,7 @@ class Facts(Struct, frozen=True):
     @property
     def has_stale_login(self) -> bool:
         """Whether its client is to be restarted, as it alone has no access to its API."""
-        found = self.account is not None and self.account.way is Way.RESTART
+        found = self.account is not None and self.account.way is AccountCourse.RESTART
         return found and self.failure is not None and self.session is Life.ALIVE
 
     @property
@@ -321,7 +321,7 @@ class Facts(Struct, frozen=True):
         """Whether a message to the agent would be useless now."""
         failed = self.failure is not None and self.failure.for_person
         if self.account:
-            failed = self.account.way is Way.ASK
+            failed = self.account.way is AccountCourse.ASK
         return self.parked or failed or self.dialog_at is not None
 
     @property
@@ -457,7 +457,7 @@ class Facts(Struct, frozen=True):
             return known
         if self.session is not Life.GONE or self.history.recoveries:
             return ""
-        if self.failure and self.failure.fault is Fault.CONVERSATION:
+        if self.failure and self.failure.fault is FailureCause.CONVERSATION:
             return ""
         return known or (self.false_start.resumable if self.false_start else "")
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from sm.base.phase import Phase
 from sm.issues.rules.facts import Facts, Life, Policy
-from sm.sessions.history import Count, Verb
-from sm.sessions.presence_rule import Deed
+from sm.sessions.history import Count, StepVerb
+from sm.sessions.presence_rule import Disturbance
 
 
 class Stage(StrEnum):
@@ -42,7 +42,7 @@ class Standing(NamedTuple):
 
 
 PHASES = frozenset(Phase)
-GIVING_WORK = frozenset({Verb.INJECT, Verb.RECOVER})
+GIVING_WORK = frozenset({StepVerb.INJECT, StepVerb.RECOVER})
 
 
 class Said(Struct, frozen=True):
@@ -83,7 +83,7 @@ def _name(phases: frozenset[Phase]) -> str:
 class Step(Struct, frozen=True):
     """Action of a plan; `text` names its message (see prompts)."""
 
-    verb: Verb
+    verb: StepVerb
     text: str = ""
 
     def __str__(self) -> str:
@@ -142,8 +142,8 @@ class Row(Struct, frozen=True, eq=False):
     provisional: bool = False
     about: Callable[[Facts], str] = key_per_write
     passing: bool = False
-    deed: Deed | None = None
-    to_gone: Deed | None = None
+    deed: Disturbance | None = None
+    to_gone: Disturbance | None = None
     in_sight: bool = False
     beside: bool = False
 
@@ -165,7 +165,7 @@ class Row(Struct, frozen=True, eq=False):
         """Whether its agent is to do something after it. A provisional row only tells it."""
         return self.spends and not self.provisional
 
-    def choose_deed(self, facts: Facts) -> Deed | None:
+    def choose_deed(self, facts: Facts) -> Disturbance | None:
         """Return its deed to the session; None if that waits for nobody."""
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
 

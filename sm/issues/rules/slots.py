@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.rows import Row
-from sm.sessions.failure import Fault
+from sm.sessions.failure import FailureCause
 
 
 def is_at_work(facts: Facts) -> bool:
@@ -26,7 +26,7 @@ def _is_stopped(facts: Facts) -> bool:
     failure = facts.failure
     if failure is None:
         return False
-    return failure.for_person or (failure.lasting and failure.fault is not Fault.LIMIT)
+    return failure.for_person or (failure.lasting and failure.fault is not FailureCause.LIMIT)
 
 
 def needs_slot(row: Row, facts: Facts) -> bool:

@@ -12,7 +12,7 @@ from sm.issues.rules.allowance import STOPPING, STOPS, Stage, TurnAtLimit
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.rows import Row, Said, Step
 from sm.sessions.failure import LONG_PARK_S
-from sm.sessions.history import Count, Halt, Verb
+from sm.sessions.history import Count, Halt, StepVerb
 
 TYPING_S = 120.0
 """Seconds of trying to ask for the document; then a person is asked without one."""
@@ -150,7 +150,7 @@ LIMIT_STOP = Row(
     ANY,
     "over a limit, or for seconds nobody knows what it spends, and a turn runs that writes no "
     "handoff document, or something in the background",
-    (Step(Verb.INTERRUPT),),
+    (Step(StepVerb.INTERRUPT),),
     must_stop,
     _key_per_turn,
     about=key_per_limit,
@@ -165,7 +165,7 @@ AT_LIMIT = (
         "limit-runs-on",
         ANY,
         "as for limit-stop, and it cannot be interrupted, or has begun turn after turn",
-        (Step(Verb.NOTIFY, "limit-runs-on"),),
+        (Step(StepVerb.NOTIFY, "limit-runs-on"),),
         _runs_on,
         key_per_limit,
         about=key_per_limit,
@@ -176,7 +176,7 @@ AT_LIMIT = (
         "limit-handoff",
         ANY,
         "its turn was cut off, and what it may still spend is enough for the document",
-        (Step(Verb.HAND_OFF, "limit-handoff"),),
+        (Step(StepVerb.HAND_OFF, "limit-handoff"),),
         _lacks_document,
         key_per_limit,
         about=key_per_limit,
@@ -186,7 +186,7 @@ AT_LIMIT = (
         "limit-asked",
         ANY,
         "over a limit, and the agent rests",
-        (Step(Verb.NOTIFY, "limit-asked"),),
+        (Step(StepVerb.NOTIFY, "limit-asked"),),
         lambda f: _is_over(f) and _rests(f),
         key_per_limit,
         about=key_per_limit,
@@ -196,7 +196,7 @@ AT_LIMIT = (
         "limit-held",
         ANY,
         "held: its turn may end, and nothing new begins",
-        (Step(Verb.PARK),),
+        (Step(StepVerb.PARK),),
         _is_held,
         key_per_limit,
         about=key_per_limit,
@@ -206,7 +206,7 @@ AT_LIMIT = (
         "limit-wait-long",
         ANY,
         "held for more than an hour",
-        (Step(Verb.COMMENT, "limit-wait"),),
+        (Step(StepVerb.COMMENT, "limit-wait"),),
         _waits_for_long,
         key_per_limit,
         about=key_per_limit,
@@ -216,7 +216,7 @@ AT_LIMIT = (
         "limit-held-long",
         ANY,
         "held for a minute, and it is not known for how long",
-        (Step(Verb.NOTIFY, "limit-held-long"),),
+        (Step(StepVerb.NOTIFY, "limit-held-long"),),
         _is_held_for_long,
         key_per_limit,
         about=key_per_limit,
@@ -229,7 +229,7 @@ NEAR_LIMIT = Row(
     "limit-near",
     ANY,
     "near a limit, and a turn runs; once for each limit",
-    (Step(Verb.MENTION, "limit-near"),),
+    (Step(StepVerb.MENTION, "limit-near"),),
     _is_near,
     lambda f: f.allowance.matter if f.allowance else "",
     passing=True,
@@ -241,7 +241,7 @@ AFTER_LIMIT = (
         "limit-over",
         ANY,
         "it may spend again, and a turn of it was cut off",
-        (Step(Verb.INJECT, "limit-over"),),
+        (Step(StepVerb.INJECT, "limit-over"),),
         _was_cut_off,
         _key_per_halt,
         counts=Count.GO_ON,
@@ -252,7 +252,7 @@ AFTER_LIMIT = (
         "limit-gone",
         ANY,
         "it may spend again",
-        (Step(Verb.LET_GO_ON),),
+        (Step(StepVerb.LET_GO_ON),),
         lambda f: _goes_on(f) and not _was_cut_off(f),
         _key_per_halt,
         counts=Count.GO_ON,

@@ -19,7 +19,7 @@ from sm.issues.work import kept_worktrees, leftovers, locks, remnants
 from sm.issues.work.worktree import Kept
 from sm.messages.presence import find_obstacle
 from sm.sessions import agent_process, monitors, registry
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.undone import Unable
 
 BEFORE = (Thing.RECORD, Thing.SESSION, Thing.CLAIM)
@@ -160,7 +160,7 @@ def _let_go(scene: Scene, left: Left) -> str:
 
 def _end_terminal(scene: Scene, left: Left) -> str:
     session = identify(scene.project, _find_issue(scene, left)).provide(project=scene.project)
-    if refusal := find_obstacle(session, Deed.END):
+    if refusal := find_obstacle(session, Disturbance.END):
         return refusal.sentence
     agent_process.stop(scene.project.tmux, session)
     return ""

@@ -61,7 +61,7 @@ class Scene(Struct, frozen=True, dict=True):
         return self.project.tmux.panes() if self.sessions or self.thoroughly else {}
 
     @cached_property
-    def pauses(self) -> pause.Record:
+    def pauses(self) -> pause.Pauses:
         """Record of all pauses."""
         return pause.read(self.project.root)
 

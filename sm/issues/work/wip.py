@@ -27,7 +27,7 @@ from sm.issues.look import phase_file
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.fence import name_claim
-from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, Receipt, Verb
+from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, Receipt, StepVerb
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 from sm.store.files import decode_json, open_guarded, read_guarded, read_harmless, write_atomic
@@ -40,7 +40,7 @@ DONE, BEGUN = "sm-taken-up", "sm-taking-up"
 """Files in the worktree's own git directory: an earlier attempt's work is in it, or partly so."""
 BROUGHT = "handoff-of-the-last-attempt.md"
 """Name among the handoffs in an agent's folder that no request has."""
-NOT_CARRIED = (Verb.START, Verb.RECOVER)
+NOT_CARRIED = (StepVerb.START, StepVerb.RECOVER)
 ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
 
 

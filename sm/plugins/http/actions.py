@@ -159,7 +159,7 @@ def resume_parts(call: Call[shapes.ResumeRequest]) -> shapes.PauseAnswer:
 
 def _find_parts(
     call: Call[Any], targets: list[str], requester: str | None
-) -> tuple[list[pause.Part], str]:
+) -> tuple[list[pause.PauseTarget], str]:
     """Find the parts that the targets mean, and who has asked."""
     source = call.machine.source
     config = load_any(source, os.environ, Path.cwd()) if source else None

@@ -15,7 +15,7 @@ from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.session_parts import ShownStory, shorten
 from sm.sessions import terminal_log
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root, check_name, prefix_sessions
@@ -76,7 +76,7 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
         match event:
             case events.Started():
                 title = event.title or title
-            case events.StepDone(verb=Verb.OPEN_PULL) if event.result[1:].isdecimal():
+            case events.StepDone(verb=StepVerb.OPEN_PULL) if event.result[1:].isdecimal():
                 pull = int(event.result[1:])  # the forge's name for it, such as #24
     return title, pull
 

@@ -12,8 +12,7 @@ from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins.windows.figures import LINE_LIMIT, WindowFigures, gather
 from sm.plugins.windows.rules import judge
 from sm.sessions import window
-from sm.sessions.failure import Allowance as Share
-from sm.sessions.failure import Usage, parse_usage
+from sm.sessions.failure import Usage, UsageLimit, parse_usage
 from sm.sessions.launch import select_environment
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
@@ -78,6 +77,6 @@ def _note_codex(directory: SessionDir, rollout: Path) -> None:
         return
     line = read_harmless(directory.usage, LINE_LIMIT).decode("utf-8", "replace")
     five, week = found.five_hours, found.week
-    now = Usage(Share(five.percent, five.resets_at), Share(week.percent, week.resets_at))
+    now = Usage(UsageLimit(five.percent, five.resets_at), UsageLimit(week.percent, week.resets_at))
     if parse_usage(line) != now:
         usage.note_limits(directory, (five.percent, five.resets_at, week.percent, week.resets_at))

@@ -47,7 +47,7 @@ def list_windows(usage: Usage, seen_at: float, now: float) -> list[UsageWindow]:
     return [one for one in windows if one and one.resets_at > now]
 
 
-def _find_window(kind: WindowKind, said: failure.Allowance, seen_at: float) -> UsageWindow | None:
+def _find_window(kind: WindowKind, said: failure.UsageLimit, seen_at: float) -> UsageWindow | None:
     if said.percent is None:
         return None
     latest = seen_at + kind.lasts_s

@@ -10,7 +10,7 @@ import pytest
 
 from sm.config.load import load
 from sm.issues.act.effects import EFFECTS
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -37,13 +37,13 @@ def test_an_issue_that_the_forge_keeps_open_is_told_to_people(
     side.dialect.waits_for[second] = [first]
     config = load(side.hub.config, os.environ, tmp_path)
     session = put_session(Project(config, side.project), second)
-    close = EFFECTS[Verb.CLOSE_ISSUE]
-    kept = close(session, PlannedStep(Verb.CLOSE_ISSUE), "plan-1")
+    close = EFFECTS[StepVerb.CLOSE_ISSUE]
+    kept = close(session, PlannedStep(StepVerb.CLOSE_ISSUE), "plan-1")
     assert kept.startswith(NOT_DONE)
     assert "it still has open dependencies" in kept
     [comment] = side.open().issues.read_comments(second)
     assert comment.body.endswith("open dependencies. Its work is merged: close it by hand.")
-    close(session, PlannedStep(Verb.CLOSE_ISSUE), "plan-1")
+    close(session, PlannedStep(StepVerb.CLOSE_ISSUE), "plan-1")
     assert len(side.open().issues.read_comments(second)) == 1, "said once"
     side.open().issues.close(first)
-    assert close(session, PlannedStep(Verb.CLOSE_ISSUE), "plan-1") == ""
+    assert close(session, PlannedStep(StepVerb.CLOSE_ISSUE), "plan-1") == ""

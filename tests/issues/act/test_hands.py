@@ -19,9 +19,9 @@ from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import monitors
 from sm.sessions import plan as plans
-from sm.sessions.history import KILLED, Receipt, Verb
+from sm.sessions.history import KILLED, Receipt, StepVerb
 from sm.sessions.plan import Plan, PlannedStep
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Disturbance
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage, started
@@ -50,17 +50,21 @@ def draw(session: IssueSession, text: str) -> None:
 
 def put_draft(session: IssueSession) -> None:
     draw(session, "Half a thou")
-    wait_for(lambda: find_obstacle(session, Deed.END), "the draft to be seen")
+    wait_for(lambda: find_obstacle(session, Disturbance.END), "the draft to be seen")
 
 
 def take_draft(session: IssueSession) -> None:
     draw(session, "\r\n❯\u00a0")
-    wait_for(lambda: not find_obstacle(session, Deed.END), "the draft to be gone")
+    wait_for(lambda: not find_obstacle(session, Disturbance.END), "the draft to be gone")
 
 
 def half_done(session: IssueSession) -> Plan:
     """Put a plan on record whose next step ends the agent."""
-    steps = (PlannedStep(Verb.COMMENT), PlannedStep(Verb.KILL), PlannedStep(Verb.RELEASE_CLAIM))
+    steps = (
+        PlannedStep(StepVerb.COMMENT),
+        PlannedStep(StepVerb.KILL),
+        PlannedStep(StepVerb.RELEASE_CLAIM),
+    )
     plan = Plan("failed:1", "failed", "1", time.time(), steps)
     plans.save(session.dir, plan)
     plans.add_receipt(session.dir, plan.receipt(0))
@@ -131,7 +135,11 @@ def test_work_that_waits_for_a_person_leaves_its_slot_to_others(stage: Stage) ->
 def test_an_ended_agent_leaves_its_slot_before_all_is_cleared_away(stage: Stage) -> None:
     session = stage.session(1)
     assert read_slot(session).held_at
-    steps = (PlannedStep(Verb.KILL), PlannedStep(Verb.RELEASE_CLAIM), PlannedStep(Verb.FORGET))
+    steps = (
+        PlannedStep(StepVerb.KILL),
+        PlannedStep(StepVerb.RELEASE_CLAIM),
+        PlannedStep(StepVerb.FORGET),
+    )
     plans.save(session.dir, Plan("failed:1", "failed", "1", time.time(), steps))
     git(stage.repository.bare, "config", "receive.denyDeletes", "true")  # the claim stays
     hook = stage.repository.bare / "hooks" / "pre-receive"

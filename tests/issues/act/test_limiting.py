@@ -17,7 +17,7 @@ from sm.issues.rules.allowance import Allowance, Stage
 from sm.messages.stopping import StopResult
 from sm.sessions import plan as plans
 from sm.sessions import spending_hold
-from sm.sessions.history import STOPPED, Verb
+from sm.sessions.history import STOPPED, StepVerb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
@@ -25,7 +25,7 @@ from sm.testing.channel import make_session
 from tests.e2e.stage import make_stage
 
 OVER = Allowance(Stage.OVER, "issue:1", "$5.00 of $5.00", None, run("sm budget raise harb 1"))
-PLAN = Plan("limit-stop:1", "limit-stop", "1", time.time(), (PlannedStep(Verb.INTERRUPT),))
+PLAN = Plan("limit-stop:1", "limit-stop", "1", time.time(), (PlannedStep(StepVerb.INTERRUPT),))
 
 
 @pytest.fixture
@@ -57,7 +57,9 @@ def let_meters_say(monkeypatch: pytest.MonkeyPatch, *said: Allowance | None) -> 
 
 
 def find_stops(session: IssueSession) -> list[str]:
-    return [one.detail for one in plans.read_receipts(session.dir) if one.verb is Verb.INTERRUPT]
+    return [
+        one.detail for one in plans.read_receipts(session.dir) if one.verb is StepVerb.INTERRUPT
+    ]
 
 
 def test_a_limit_reached_since_the_pass_began_stops_the_turn(

@@ -10,7 +10,7 @@ import pytest
 from sm.adapters.forge.model import BOT
 from sm.config.load import load
 from sm.issues.act.effects import EFFECTS, PointlessError
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -28,7 +28,7 @@ def test_a_merge_that_conflicts_by_now_is_given_up_so_that_the_agent_is_told(
     head = hub.push("fix/1", content="ours\n")
     pull = hub.open().pulls.open("fix/1", "main", "Mend it", author=BOT)
     hub.push("main", content="theirs\n")
-    merge = EFFECTS[Verb.MERGE]
+    merge = EFFECTS[StepVerb.MERGE]
     with pytest.raises(PointlessError, match="'fix/1' conflicts with 'main'"):
-        merge(session, PlannedStep(Verb.MERGE, text=head), "")
+        merge(session, PlannedStep(StepVerb.MERGE, text=head), "")
     assert hub.open().pulls.read(pull.number).conflicts

@@ -14,7 +14,7 @@ from sm.issues.look import phase_file
 from sm.issues.look.first_asked import find_first
 from sm.plugins.hosts.node.report import report
 from sm.sessions import plan
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.helpers import make_repository, open_project, put_session, sm_yaml
@@ -51,7 +51,9 @@ def test_a_machine_at_work_for_another_has_people_told_nothing_meanwhile(
     asking = put_session(project, 7, phase="PHASE:escalate\nReason: which?\n")
     write = phase_file.read(root, project.name, 7)
     assert write
-    first = Receipt(time.time(), "k", "first-escalate", write.id, verb=Verb.CONSULT, detail="ann")
+    first = Receipt(
+        time.time(), "k", "first-escalate", write.id, verb=StepVerb.CONSULT, detail="ann"
+    )
 
     def is_told() -> bool:
         told: bool = report(project, [(asking.name, 0)]).rows[asking.name]["inside"]["told"]
@@ -59,5 +61,7 @@ def test_a_machine_at_work_for_another_has_people_told_nothing_meanwhile(
 
     plan.add_receipt(asking.dir, first)
     assert is_told(), "the other machine tells them nothing"
-    plan.add_receipt(asking.dir, Receipt(time.time(), "l", "escalate", write.id, verb=Verb.NOTIFY))
+    plan.add_receipt(
+        asking.dir, Receipt(time.time(), "l", "escalate", write.id, verb=StepVerb.NOTIFY)
+    )
     assert not is_told(), "no channel of this machine does"

@@ -18,11 +18,20 @@ from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
-from sm.sessions.account_fault import Consequence, Way
-from sm.sessions.failure import PATIENCE, REFUSALS, Failure, Fault
+from sm.sessions.account_fault import AccountCourse, Consequence
+from sm.sessions.failure import PATIENCE, REFUSALS, Failure, FailureCause
 from sm.sessions.false_start import FalseStart
-from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Receipt, Verb, fold
-from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
+from sm.sessions.history import (
+    KILLED,
+    Escalation,
+    Halt,
+    History,
+    LastAnswer,
+    Receipt,
+    StepVerb,
+    fold,
+)
+from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Disturbance, Hands
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
 from tests.matrix import matrix_table
@@ -51,7 +60,7 @@ def wrote(phase: Phase, ago_s: float = MINUTE, history: History | None = None) -
 
 def answered(row: str, ago_s: float, **more: object) -> History:
     """The write was answered by `row`."""
-    answer = Answer("w1", row, NOW - ago_s, provisional=False)
+    answer = LastAnswer("w1", row, NOW - ago_s, provisional=False)
     history = History(answer=answer, answered=frozenset({"w1"}), done=frozenset({f"{row}:w1"}))
     return replace(history, **more)
 
@@ -85,7 +94,7 @@ def hooked(facts: Facts = LIVING, **signs: object) -> Facts:
 
 
 def failed(
-    fault: Fault,
+    fault: FailureCause,
     facts: Facts = LIVING,
     *,
     until: float = NOW + 10 * MINUTE,
@@ -97,9 +106,11 @@ def failed(
     return hooked(facts, failure=Failure(FAILED_AT, fault, until, since, count), **more)
 
 
-def with_account(way: Way, facts: Facts, *, until: float = NOW + HOUR, **more: object) -> Facts:
+def with_account(
+    way: AccountCourse, facts: Facts, *, until: float = NOW + HOUR, **more: object
+) -> Facts:
     """The same with a fault of its account, by which it rests or goes on, and with more facts."""
-    fault = facts.failure.fault if facts.failure else Fault.ACCESS
+    fault = facts.failure.fault if facts.failure else FailureCause.ACCESS
     return replace(facts, account=Consequence(way, until, "Claude Code (~/.claude)", fault), **more)
 
 
@@ -450,69 +461,72 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         hooked(CI, dialog_at=NOW - 1, check=CheckState.SUCCESS),
         "dialog-open",
     ),
-    "a refused login is told to a person": (failed(Fault.ACCESS), "turn-failed"),
+    "a refused login is told to a person": (failed(FailureCause.ACCESS), "turn-failed"),
     "a login that all sessions have lost parks the session": (
-        with_account(Way.REST, failed(Fault.ACCESS)),
+        with_account(AccountCourse.REST, failed(FailureCause.ACCESS)),
         "park",
     ),
     "a login that only this session has not is asked about": (
-        with_account(Way.ASK, failed(Fault.ACCESS)),
+        with_account(AccountCourse.ASK, failed(FailureCause.ACCESS)),
         "turn-failed",
     ),
     "a client that alone has a stale login is started again": (
-        with_account(Way.RESTART, failed(Fault.ACCESS)),
+        with_account(AccountCourse.RESTART, failed(FailureCause.ACCESS)),
         "login-again",
     ),
     "a session whose turn has come goes on": (
-        with_account(Way.GO_ON, failed(Fault.ACCESS), until=NOW - HOUR),
+        with_account(AccountCourse.GO_ON, failed(FailureCause.ACCESS), until=NOW - HOUR),
         "resume",
     ),
     "a phase that was written before is answered when it may go on": (
-        with_account(Way.GO_ON, failed(Fault.LIMIT, facts=replace(CI, check=CheckState.SUCCESS))),
+        with_account(
+            AccountCourse.GO_ON,
+            failed(FailureCause.LIMIT, facts=replace(CI, check=CheckState.SUCCESS)),
+        ),
         "ci-passed",
     ),
-    "a refused request is told to a person": (failed(Fault.REQUEST), "turn-failed"),
+    "a refused request is told to a person": (failed(FailureCause.REQUEST), "turn-failed"),
     "a conversation that is refused once is tried again": (
-        failed(Fault.CONVERSATION),
+        failed(FailureCause.CONVERSATION),
         "park",
     ),
     "one that is refused twice is given up": (
-        failed(Fault.CONVERSATION, count=REFUSALS),
+        failed(FailureCause.CONVERSATION, count=REFUSALS),
         "context-refused",
     ),
     "a person is asked if the next one is refused, too": (
-        failed(Fault.CONVERSATION, count=REFUSALS, history=GIVEN_UP),
+        failed(FailureCause.CONVERSATION, count=REFUSALS, history=GIVEN_UP),
         "turn-failed",
     ),
     "trouble without an end is told to a person": (
-        failed(Fault.SERVICE, count=PATIENCE),
+        failed(FailureCause.SERVICE, count=PATIENCE),
         "turn-failed",
     ),
-    "a usage limit parks the session": (failed(Fault.LIMIT), "park"),
-    "trouble of the API parks the session": (failed(Fault.SERVICE), "park"),
+    "a usage limit parks the session": (failed(FailureCause.LIMIT), "park"),
+    "trouble of the API parks the session": (failed(FailureCause.SERVICE), "park"),
     "a long pause is told": (
-        failed(Fault.LIMIT, until=NOW + 2 * HOUR, history=PARKED),
+        failed(FailureCause.LIMIT, until=NOW + 2 * HOUR, history=PARKED),
         "parked-long",
     ),
     "a pause that grows long is told": (
-        failed(Fault.SERVICE, since=NOW - 59 * MINUTE, history=PARKED),
+        failed(FailureCause.SERVICE, since=NOW - 59 * MINUTE, history=PARKED),
         "parked-long",
     ),
     "while parked nothing is told to the agent": (
-        failed(Fault.LIMIT, CI, check=CheckState.SUCCESS, history=PARKED),
+        failed(FailureCause.LIMIT, CI, check=CheckState.SUCCESS, history=PARKED),
         "parked",
     ),
-    "the agent goes on when the limit is over": (failed(Fault.LIMIT, until=NOW), "resume"),
+    "the agent goes on when the limit is over": (failed(FailureCause.LIMIT, until=NOW), "resume"),
     "the agent goes on however long it was parked": (
-        failed(Fault.LIMIT, until=NOW, history=History(started_at=NOW - 99 * HOUR)),
+        failed(FailureCause.LIMIT, until=NOW, history=History(started_at=NOW - 99 * HOUR)),
         "resume",
     ),
     "an agent that waits for CI is not told to go on": (
-        failed(Fault.LIMIT, CI, until=NOW, check=CheckState.SUCCESS),
+        failed(FailureCause.LIMIT, CI, until=NOW, check=CheckState.SUCCESS),
         "ci-passed",
     ),
     "an answer to what failed is handed over": (
-        failed(Fault.ACCESS, history=told_of(FAILURE), reply="a1"),
+        failed(FailureCause.ACCESS, history=told_of(FAILURE), reply="a1"),
         "reply",
     ),
     "an answer waits for the dialog, which would take it": (
@@ -542,7 +556,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "idle-prompt",
     ),
     "a merge ends it at once when the agent is parked": (
-        merged(failed(Fault.LIMIT)),
+        merged(failed(FailureCause.LIMIT)),
         "merged-early",
     ),
     "a merge that does not come is asked for again": (
@@ -663,7 +677,7 @@ def test_an_answer_goes_before_the_end_of_the_question() -> None:
 
 
 def test_a_late_result_of_ci_is_passed_on_although_a_person_is_asked() -> None:
-    provisional = Answer("w1", "ci-timeout", NOW - MINUTE, provisional=True)
+    provisional = LastAnswer("w1", "ci-timeout", NOW - MINUTE, provisional=True)
     history = replace(asked("ci-timeout", MINUTE), answer=provisional)
     late = wrote(Phase.AWAITING_CI, HOUR, history)
     assert name(decide(late)) == "ci-pending"
@@ -703,7 +717,7 @@ def test_nothing_is_done_twice_for_the_same_reason() -> None:
 
 
 def test_a_session_is_killed_before_it_is_forgotten_and_nothing_follows() -> None:
-    terminal = [row for row in ROWS if any(step.verb is Verb.FORGET for step in row.steps)]
+    terminal = [row for row in ROWS if any(step.verb is StepVerb.FORGET for step in row.steps)]
     assert {row.name for row in terminal} == {
         "overtaken",
         *("merged", "merged-early", "issue-closed", "pull-closed", "given-back", "blocked"),
@@ -711,18 +725,18 @@ def test_a_session_is_killed_before_it_is_forgotten_and_nothing_follows() -> Non
     }
     for row in terminal:
         verbs = [step.verb for step in row.steps]
-        assert verbs[-1] is Verb.FORGET
-        assert Verb.KILL in verbs
+        assert verbs[-1] is StepVerb.FORGET
+        assert StepVerb.KILL in verbs
         if row.name != "overtaken":  # whose claim is another attempt's
-            assert verbs.index(Verb.RELEASE_CLAIM) > verbs.index(Verb.KILL), row.name
-        assert Verb.INJECT not in verbs[verbs.index(Verb.KILL) :]
+            assert verbs.index(StepVerb.RELEASE_CLAIM) > verbs.index(StepVerb.KILL), row.name
+        assert StepVerb.INJECT not in verbs[verbs.index(StepVerb.KILL) :]
 
 
 def test_blocked_is_set_before_the_backlog_label_returns() -> None:
     for row in ROWS:
         verbs = [step.verb for step in row.steps]
-        if Verb.RESTORE_BACKLOG in verbs and row.name != "given-back":
-            assert verbs.index(Verb.LABEL_BLOCKED) < verbs.index(Verb.RESTORE_BACKLOG)
+        if StepVerb.RESTORE_BACKLOG in verbs and row.name != "given-back":
+            assert verbs.index(StepVerb.LABEL_BLOCKED) < verbs.index(StepVerb.RESTORE_BACKLOG)
 
 
 @pytest.mark.parametrize(
@@ -761,8 +775,8 @@ def test_a_dialog_is_told_after_seconds_unless_somebody_is_there_who_sees_it(
         (hooked(starting_at=NOW - 2), 3),
         (hooked(starting_at=NOW - 6), 9),
         (hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)), 5 * HOUR),
-        (failed(Fault.LIMIT, history=PARKED), 10 * MINUTE),
-        (failed(Fault.ACCESS, history=told_of(FAILURE)), 5 * HOUR),
+        (failed(FailureCause.LIMIT, history=PARKED), 10 * MINUTE),
+        (failed(FailureCause.ACCESS, history=told_of(FAILURE)), 5 * HOUR),
         (wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)), 5 * HOUR),
         (wrote(Phase.ESCALATE, HOUR, asked("escalate", 23 * HOUR, told_ago_s=HOUR)), HOUR),
     ],
@@ -804,7 +818,7 @@ def test_a_conversation_is_resumed_once_and_again_if_no_agent_could_be_started()
     start = FalseStart(NOW - MINUTE, "no such file", resume="c1")
     assert replace(crashed(0, MINUTE), false_start=start).resumes == "c1"
     assert crashed(0, MINUTE).resumes == ""
-    refused = replace(signs, failure=Failure(NOW, Fault.CONVERSATION, NOW))
+    refused = replace(signs, failure=Failure(NOW, FailureCause.CONVERSATION, NOW))
     assert replace(crashed(0, MINUTE), signs=refused).resumes == "", "it would be refused again"
 
 
@@ -828,7 +842,9 @@ def test_an_agent_whose_hooks_speak_is_at_work() -> None:
     assert hooked(history=long_ago, active_at=NOW - 3 * HOUR).stale
     assert not hooked(history=long_ago, active_at=NOW - HOUR).stale
     assert not hooked(history=long_ago, active_at=NOW - 9 * HOUR, dialog_at=NOW - 9 * HOUR).stale
-    parked = failed(Fault.LIMIT, history=long_ago, until=NOW - HOUR, active_at=NOW - 9 * HOUR)
+    parked = failed(
+        FailureCause.LIMIT, history=long_ago, until=NOW - HOUR, active_at=NOW - 9 * HOUR
+    )
     assert not parked.stale
     assert replace(parked, now=NOW + HOUR).stale
 
@@ -859,13 +875,15 @@ def test_a_question_from_before_the_dialog_is_still_asked_after_it() -> None:
 def test_trouble_that_lasts_is_tried_again_while_a_person_is_asked() -> None:
     since = NOW - 5 * HOUR
     history = told_of(f"failure:{since:.3f}")
-    lasting = failed(Fault.SERVICE, since=since, count=PATIENCE + 1, until=NOW, history=history)
+    lasting = failed(
+        FailureCause.SERVICE, since=since, count=PATIENCE + 1, until=NOW, history=history
+    )
     assert lasting.escalated
     assert name(decide(lasting)) == "resume"
 
 
 def test_an_answer_about_the_terminal_leaves_the_phase_open() -> None:
-    facts = failed(Fault.ACCESS, CI, history=told_of(FAILURE), reply="a1")
+    facts = failed(FailureCause.ACCESS, CI, history=told_of(FAILURE), reply="a1")
     row = decide(facts).row
     assert row is not None
     assert row.name == "reply"
@@ -874,37 +892,40 @@ def test_an_answer_about_the_terminal_leaves_the_phase_open() -> None:
 
 # People at the terminal
 
-ENDINGS: dict[str, tuple[Facts, Deed]] = {
-    "merged": (merged(wrote(Phase.DONE)), Deed.END),
-    "merged-early": (merged(REVIEW), Deed.END),
-    "issue-closed": (replace(CI, issue_open=False), Deed.END),
-    "pull-closed": (replace(CI, pull=PullState.CLOSED), Deed.END),
-    "given-back": (replace(LIVING, given_back=True), Deed.END),
-    "blocked": (replace(LIVING, blocked=True), Deed.END),
-    "failed": (wrote(Phase.FAILED), Deed.END),
-    "idle-prompt": (WAITED_FOR, Deed.JUDGE),
-    "login-again": (with_account(Way.RESTART, failed(Fault.ACCESS)), Deed.RESTART),
-    "recover": (SILENT, Deed.JUDGE),
+ENDINGS: dict[str, tuple[Facts, Disturbance]] = {
+    "merged": (merged(wrote(Phase.DONE)), Disturbance.END),
+    "merged-early": (merged(REVIEW), Disturbance.END),
+    "issue-closed": (replace(CI, issue_open=False), Disturbance.END),
+    "pull-closed": (replace(CI, pull=PullState.CLOSED), Disturbance.END),
+    "given-back": (replace(LIVING, given_back=True), Disturbance.END),
+    "blocked": (replace(LIVING, blocked=True), Disturbance.END),
+    "failed": (wrote(Phase.FAILED), Disturbance.END),
+    "idle-prompt": (WAITED_FOR, Disturbance.JUDGE),
+    "login-again": (
+        with_account(AccountCourse.RESTART, failed(FailureCause.ACCESS)),
+        Disturbance.RESTART,
+    ),
+    "recover": (SILENT, Disturbance.JUDGE),
     "recovery-exhausted": (
         replace(SILENT, history=History(started_at=NOW - 2 * HOUR, recoveries=3)),
-        Deed.JUDGE,
+        Disturbance.JUDGE,
     ),
     "escalation-over": (
         wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR, told_ago_s=HOUR)),
-        Deed.JUDGE,
+        Disturbance.JUDGE,
     ),
-    "context-refused": (failed(Fault.CONVERSATION, count=REFUSALS), Deed.JUDGE),
-    "protocol-reminder": (hooked(ended_at=NOW), Deed.REMIND),
+    "context-refused": (failed(FailureCause.CONVERSATION, count=REFUSALS), Disturbance.JUDGE),
+    "protocol-reminder": (hooked(ended_at=NOW), Disturbance.REMIND),
     "merge-reminder": (
         replace(APPROVED, history=answered("approved", 30 * MINUTE)),
-        Deed.REMIND,
+        Disturbance.REMIND,
     ),
 }
 """What each row that ends, restarts or reminds a session would do to it."""
 
 
 def test_each_row_that_ends_restarts_or_reminds_a_session_waits_for_people() -> None:
-    ends = {row.name for row in ROWS if any(step.verb is Verb.KILL for step in row.steps)}
+    ends = {row.name for row in ROWS if any(step.verb is StepVerb.KILL for step in row.steps)}
     reminds = {"protocol-reminder", "merge-reminder"}
     ends.remove("overtaken")  # nobody may go on with it
     assert {row.name for row in ROWS if row.deed} == ends | reminds == ENDINGS.keys()
@@ -969,9 +990,9 @@ def test_a_turn_over_its_budget_is_stopped_while_a_draft_keeps_the_session() -> 
 def test_a_person_who_is_only_attached_keeps_sm_from_its_own_judgement_alone(row: str) -> None:
     facts, deed = ENDINGS[row]
     found = decide(replace(facts, hands=Hands(typed_at=NOW - TYPED_S, attached=True)))
-    assert (name(found) == row) == (deed is not Deed.JUDGE)
-    ends = found.row is not None and any(step.verb is Verb.KILL for step in found.row.steps)
-    assert not (ends and deed is Deed.JUDGE)
+    assert (name(found) == row) == (deed is not Disturbance.JUDGE)
+    ends = found.row is not None and any(step.verb is StepVerb.KILL for step in found.row.steps)
+    assert not (ends and deed is Disturbance.JUDGE)
 
 
 def test_a_person_who_is_attached_is_asked_once_about_an_agent_that_does_nothing() -> None:
@@ -996,7 +1017,7 @@ def test_an_agent_that_is_dead_is_restarted_beside_a_person_who_is_attached() ->
     assert name(decide(dead)) == "recover"
     found = decide(replace(dead, hands=Hands(typed_at=NOW)))
     assert found.held is not None
-    assert found.held.deed is Deed.RESTART
+    assert found.held.deed is Disturbance.RESTART
 
 
 def test_the_end_that_a_person_asks_for_by_a_command_waits_for_nobody() -> None:
@@ -1100,13 +1121,13 @@ def test_what_the_session_answers_reaches_the_agent_also_at_the_last_moment(row:
 @pytest.mark.parametrize("matter", [DIALOG, FAILURE])
 def test_dialogs_and_failures_are_never_put_to_the_session(matter: str) -> None:
     dialog = hooked(dialog_at=NOW - HOUR, first_there=True)
-    broken = failed(Fault.ACCESS, first_there=True)
+    broken = failed(FailureCause.ACCESS, first_there=True)
     row = name(decide(dialog if matter == DIALOG else broken))
     assert row == ("dialog" if matter == DIALOG else "turn-failed")
 
 
 def test_nothing_but_questions_is_put_to_the_session() -> None:
-    asking = [row.name for row in ROWS if any(step.verb is Verb.CONSULT for step in row.steps)]
+    asking = [row.name for row in ROWS if any(step.verb is StepVerb.CONSULT for step in row.steps)]
     assert asking == ["first-escalate", "first-question"]
 
 
@@ -1171,7 +1192,7 @@ def test_no_time_counts_from_before_the_end_of_a_pause(row: str) -> None:
 YEAR = 365 * 24 * HOUR
 
 
-@pytest.mark.parametrize("fault", [Fault.ACCESS, Fault.LIMIT, Fault.SERVICE])
+@pytest.mark.parametrize("fault", [FailureCause.ACCESS, FailureCause.LIMIT, FailureCause.SERVICE])
 @pytest.mark.parametrize(
     "facts",
     [
@@ -1184,9 +1205,9 @@ YEAR = 365 * 24 * HOUR
     ],
 )
 def test_a_session_whose_account_has_a_fault_rests_however_long_a_person_sleeps(
-    facts: Facts, fault: Fault
+    facts: Facts, fault: FailureCause
 ) -> None:
-    first = with_account(Way.REST, failed(fault, facts), until=NOW + 2 * YEAR)
+    first = with_account(AccountCourse.REST, failed(fault, facts), until=NOW + 2 * YEAR)
     done = replace(first.history, done=first.history.done | {f"park:{FAILED_AT:.3f}"})
     for later in (0.0, HOUR, 24 * HOUR, YEAR):
         now = replace(first, history=done, now=NOW + later)
@@ -1198,8 +1219,8 @@ def test_a_session_whose_account_has_a_fault_rests_however_long_a_person_sleeps(
 
 def test_a_person_who_is_attached_is_not_asked_about_a_session_that_rests() -> None:
     long_ago = replace(LIVING, history=History(started_at=NOW - YEAR))
-    silent = failed(Fault.ACCESS, long_ago, until=NOW - YEAR, active_at=NOW - YEAR)
-    facts = with_account(Way.REST, silent, hands=Hands(attached=True))
+    silent = failed(FailureCause.ACCESS, long_ago, until=NOW - YEAR, active_at=NOW - YEAR)
+    facts = with_account(AccountCourse.REST, silent, hands=Hands(attached=True))
     assert name(decide(replace(facts, account=None))) == "watched"
     assert name(decide(facts)) == "park"
 
@@ -1209,9 +1230,9 @@ def test_a_question_about_a_stale_login_ends_no_session() -> None:
     key = f"turn-failed:{matter}:0"
     question = Escalation(matter, "turn-failed", NOW - YEAR, NOW - MINUTE)
     history = History(started_at=NOW - YEAR, done=frozenset({key}), escalations={matter: question})
-    facts = failed(Fault.ACCESS, until=NOW - YEAR, history=history)
+    facts = failed(FailureCause.ACCESS, until=NOW - YEAR, history=history)
     assert name(decide(facts)) == "escalation-over"
-    alone = with_account(Way.ASK, facts)
+    alone = with_account(AccountCourse.ASK, facts)
     assert alone.escalated
     assert name(decide(alone)) not in ("escalation-over", "recover")
 
@@ -1219,25 +1240,25 @@ def test_a_question_about_a_stale_login_ends_no_session() -> None:
 def test_an_agent_that_is_gone_is_not_restarted_without_a_login() -> None:
     gone = replace(LIVING, session=Life.GONE)
     assert name(decide(gone)) == "recover"
-    rests = with_account(Way.REST, gone, until=NOW + HOUR)
+    rests = with_account(AccountCourse.REST, gone, until=NOW + HOUR)
     assert not decide(rests).acts
     assert not decide(replace(rests, now=NOW + 30 * 24 * HOUR)).acts
 
 
 def test_after_a_long_rest_it_goes_on_and_counts_as_no_crash() -> None:
-    slept = failed(Fault.ACCESS, until=NOW - YEAR, history=History(started_at=NOW - YEAR))
-    assert name(decide(with_account(Way.GO_ON, slept, until=NOW - MINUTE))) == "resume"
+    slept = failed(FailureCause.ACCESS, until=NOW - YEAR, history=History(started_at=NOW - YEAR))
+    assert name(decide(with_account(AccountCourse.GO_ON, slept, until=NOW - MINUTE))) == "resume"
 
 
 def test_a_restart_for_a_stale_login_resumes_its_conversation_and_is_no_attempt() -> None:
-    facts = with_account(Way.RESTART, failed(Fault.ACCESS, context="c1"))
+    facts = with_account(AccountCourse.RESTART, failed(FailureCause.ACCESS, context="c1"))
     assert facts.resumes == "c1"
     row = BY_NAME["login-again"]
     key = row.key(facts)
     steps = [
-        Receipt(NOW, key, row.name, verb=Verb.RECOVER, resumed="c1"),
+        Receipt(NOW, key, row.name, verb=StepVerb.RECOVER, resumed="c1"),
         Receipt(NOW, key, row.name, counts=row.counts),
     ]
-    before = [Receipt(NOW - HOUR, "recover:0", "recover", verb=Verb.RECOVER)]
+    before = [Receipt(NOW - HOUR, "recover:0", "recover", verb=StepVerb.RECOVER)]
     assert fold([*before, *steps]).recoveries == 1
     assert fold(steps).recoveries == 0

@@ -19,8 +19,8 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import REMINDERS, Facts, Policy
-from sm.sessions.failure import Fault
-from sm.sessions.history import Verb
+from sm.sessions.failure import FailureCause
+from sm.sessions.history import StepVerb
 from tests.chance import walks
 from tests.world import World
 
@@ -50,10 +50,17 @@ WORDS = [
     *(Phase.DONE, Phase.UNKNOWN, Phase.FAILED),
 ]
 REFUSABLE = [
-    *(Verb.OPEN_PULL, Verb.MERGE, Verb.INJECT, Verb.NOTIFY, Verb.REMIND, Verb.RECOVER),
-    *(Verb.WRITE_CI_RESULT, Verb.LABEL_BLOCKED, Verb.CONSULT),
+    *(
+        StepVerb.OPEN_PULL,
+        StepVerb.MERGE,
+        StepVerb.INJECT,
+        StepVerb.NOTIFY,
+        StepVerb.REMIND,
+        StepVerb.RECOVER,
+    ),
+    *(StepVerb.WRITE_CI_RESULT, StepVerb.LABEL_BLOCKED, StepVerb.CONSULT),
 ]
-STEPS = [v for v in Verb if v is not Verb.START]
+STEPS = [v for v in StepVerb if v is not StepVerb.START]
 
 
 class Walk(RuleBasedStateMachine):
@@ -119,11 +126,11 @@ class Walk(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.alive and self.world.hooks)
     @rule(
-        fault=st.sampled_from(Fault),
+        fault=st.sampled_from(FailureCause),
         wait_s=st.sampled_from([60.0, 1800.0, 5 * HOUR, 170 * HOUR]),
         times=st.sampled_from([1, 1, 1, 2, 12]),
     )
-    def turn_fails(self, fault: Fault, wait_s: float, times: int) -> None:
+    def turn_fails(self, fault: FailureCause, wait_s: float, times: int) -> None:
         for _ in range(times):
             if self.world.alive:
                 self.world.fails(fault, wait_s)
@@ -202,16 +209,16 @@ class Walk(RuleBasedStateMachine):
         self.ring()
 
     @rule(verbs=st.sets(st.sampled_from(REFUSABLE), max_size=2))
-    def something_is_refused_from_now_on(self, verbs: set[Verb]) -> None:
+    def something_is_refused_from_now_on(self, verbs: set[StepVerb]) -> None:
         self.world.refused = verbs
         self.world.tell(f"from now on refused: {sorted(verbs)}")
 
     @rule(verb=st.sampled_from(STEPS))
-    def reactor_will_be_killed(self, verb: Verb) -> None:
+    def reactor_will_be_killed(self, verb: StepVerb) -> None:
         self.world.killed_before = verb
 
-    @rule(verb=st.sampled_from([Verb.INJECT, Verb.NOTIFY, Verb.WRITE_CI_RESULT]))
-    def agent_dies_under_a_killed_reactor(self, verb: Verb) -> None:
+    @rule(verb=st.sampled_from([StepVerb.INJECT, StepVerb.NOTIFY, StepVerb.WRITE_CI_RESULT]))
+    def agent_dies_under_a_killed_reactor(self, verb: StepVerb) -> None:
         self.world.killed_before = verb
         self.happened("the reactor has a look")
         self.world.killed_before = None

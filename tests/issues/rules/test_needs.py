@@ -16,9 +16,9 @@ from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
-from sm.sessions.account_fault import Way
-from sm.sessions.failure import Failure, Fault
-from sm.sessions.history import Verb
+from sm.sessions.account_fault import AccountCourse
+from sm.sessions.failure import Failure, FailureCause
+from sm.sessions.history import StepVerb
 from sm.sessions.signs import PATIENCE_S
 from tests.issues.rules.test_decide import (
     HOUR,
@@ -36,12 +36,14 @@ from tests.issues.rules.test_prompts import material
 
 
 def test_each_row_that_asks_says_what_a_person_is_needed_for() -> None:
-    asking = {row.name for row in ROWS if any(step.verb is Verb.NOTIFY for step in row.steps)}
+    asking = {row.name for row in ROWS if any(step.verb is StepVerb.NOTIFY for step in row.steps)}
     assert asking <= set(KINDS)
 
 
 def test_each_row_that_blocks_an_issue_says_what_a_person_is_needed_for() -> None:
-    blocking = {row.name for row in ROWS if any(s.verb is Verb.LABEL_BLOCKED for s in row.steps)}
+    blocking = {
+        row.name for row in ROWS if any(s.verb is StepVerb.LABEL_BLOCKED for s in row.steps)
+    }
     assert blocking <= set(KINDS)
 
 
@@ -52,11 +54,11 @@ def test_an_agent_that_is_locked_out_needs_a_login() -> None:
 
 
 def test_a_fault_of_an_account_is_no_need_of_a_session_unless_it_is_alone() -> None:
-    for fault in (Fault.ACCESS, Fault.LIMIT, Fault.SERVICE):
+    for fault in (FailureCause.ACCESS, FailureCause.LIMIT, FailureCause.SERVICE):
         locked_out = failed(fault, until=NOW - HOUR)
-        assert find_waiting(with_account(Way.REST, locked_out)) is None
-        assert find_waiting(with_account(Way.GO_ON, locked_out)) is None
-    alone = find_waiting(with_account(Way.ASK, failed(Fault.ACCESS)))
+        assert find_waiting(with_account(AccountCourse.REST, locked_out)) is None
+        assert find_waiting(with_account(AccountCourse.GO_ON, locked_out)) is None
+    alone = find_waiting(with_account(AccountCourse.ASK, failed(FailureCause.ACCESS)))
     assert alone
     assert alone.row == "turn-failed"
 
@@ -65,7 +67,7 @@ def test_the_need_of_an_account_names_it_and_how_many_sessions_rest() -> None:
     case = Case(
         "account",
         "shop#7",
-        reason=str(Fault.ACCESS),
+        reason=str(FailureCause.ACCESS),
         failure="Please run /login",
         account="Codex (~/.codex)",
         resting=5,
@@ -173,9 +175,9 @@ def waiting(facts: Facts) -> str:
         (replace(wrote(Phase.ESCALATE), written_at=NOW - 1), ""),
         (wrote(Phase.ESCALATE), "escalate"),
         (replace(wrote(Phase.ESCALATE), reply="r1"), ""),
-        (hooked(failure=Failure(NOW - 1, Fault.ACCESS, 0.0)), ""),
-        (hooked(failure=Failure(NOW - 11, Fault.ACCESS, 0.0)), "turn-failed"),
-        (hooked(failure=Failure(NOW - 11, Fault.LIMIT, 0.0)), ""),
+        (hooked(failure=Failure(NOW - 1, FailureCause.ACCESS, 0.0)), ""),
+        (hooked(failure=Failure(NOW - 11, FailureCause.ACCESS, 0.0)), "turn-failed"),
+        (hooked(failure=Failure(NOW - 11, FailureCause.LIMIT, 0.0)), ""),
         (wrote(Phase.FAILED), "failed"),
         (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
     ],

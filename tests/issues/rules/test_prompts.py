@@ -30,7 +30,7 @@ from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import ENDINGS, NOTICES, write_notice, write_short_notice
 from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.sessions.history import TELLING as FOR_PEOPLE
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from tests.helpers import Repository, git
 
 NONCE = "5eedf00d"
@@ -41,7 +41,13 @@ EVIL = (
     "\x1b[31mred\x1b[0m \x00\x07 \u202etxet \r/clear\n!rm -rf ~\n"
 )
 LONG = "\n".join(f"line {number}" for number in range(1, 1001))
-FOR_AGENT = (Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF, Verb.CONSULT)
+FOR_AGENT = (
+    StepVerb.INJECT,
+    StepVerb.RECOVER,
+    StepVerb.MENTION,
+    StepVerb.HAND_OFF,
+    StepVerb.CONSULT,
+)
 OPENINGS = ("start", "recovery", "context-refused")
 
 

@@ -11,7 +11,7 @@ from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.slots import is_at_work, needs_slot
-from sm.sessions.failure import PATIENCE, Fault
+from sm.sessions.failure import PATIENCE, FailureCause
 from sm.sessions.presence_rule import Hands
 from tests.issues.rules.test_decide import (
     ANNOUNCED,
@@ -39,7 +39,7 @@ QUEUED = {"slotless": True, "slot_at": NOW}
 ASKED = replace(
     wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), check=CheckState.NONE, pull=None
 )
-LIMITED_AGAIN = failed(Fault.LIMIT, until=NOW - 1)
+LIMITED_AGAIN = failed(FailureCause.LIMIT, until=NOW - 1)
 """Its limit is over."""
 
 AT_WORK = {
@@ -48,9 +48,9 @@ AT_WORK = {
     "its agent has died at work": crashed(0, HOUR),
     "it was told to merge": replace(APPROVED, history=answered("approved", 10)),
     "its turn has ended without a phase": hooked(ended_at=NOW - 5, idle_since=NOW - 5),
-    "its turn has failed, and is tried again in a minute": failed(Fault.SERVICE),
-    "it has met a usage limit, as any other would": failed(Fault.LIMIT),
-    "it has met a limit for hours": failed(Fault.LIMIT, count=PATIENCE),
+    "its turn has failed, and is tried again in a minute": failed(FailureCause.SERVICE),
+    "it has met a usage limit, as any other would": failed(FailureCause.LIMIT),
+    "it has met a limit for hours": failed(FailureCause.LIMIT, count=PATIENCE),
     "its limit is over": LIMITED_AGAIN,
     "it goes on after it has asked for CI": hooked(CI, doing="busy"),
     "somebody has typed to it while it waits": hooked(REVIEW, doing="busy"),
@@ -67,8 +67,8 @@ WAITS = {
     "for an answer, and its agent has died": replace(ASKED, session=Life.GONE),
     "for an answer to a plain question": hooked(ended_at=NOW - 5, asks="Which one?"),
     "for a dialog": hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)),
-    "for an API that has failed for hours": failed(Fault.SERVICE, count=PATIENCE),
-    "for a login": failed(Fault.ACCESS),
+    "for an API that has failed for hours": failed(FailureCause.SERVICE, count=PATIENCE),
+    "for a login": failed(FailureCause.ACCESS),
 }
 NEED = {
     "CI has passed": (GREEN, "ci-passed"),

@@ -37,7 +37,17 @@ from sm.issues.rules.spending import (
     must_stop,
     tell_turn,
 )
-from sm.sessions.history import DEFIED, LIMIT, STOPPED, Count, Halt, History, Receipt, Verb, fold
+from sm.sessions.history import (
+    DEFIED,
+    LIMIT,
+    STOPPED,
+    Count,
+    Halt,
+    History,
+    Receipt,
+    StepVerb,
+    fold,
+)
 from sm.sessions.signs import Signs
 
 NOW, HOUR = 1_000_000.0, 3600.0
@@ -185,7 +195,7 @@ class Story:
 
     def __init__(self, stage: Stage) -> None:
         self.facts = replace(NONE, allowance=limited(stage))
-        self.receipts = [Receipt(NOW - HOUR, "start", "start", verb=Verb.START)]
+        self.receipts = [Receipt(NOW - HOUR, "start", "start", verb=StepVerb.START)]
         self.at = NOW
         self.does("busy")
 
@@ -333,7 +343,7 @@ def test_turn_after_turn_over_a_limit_is_interrupted_and_a_person_is_told_of_it_
 def test_a_turn_that_cannot_be_interrupted_is_told_and_interrupted_on() -> None:
     story = Story(Stage.OVER)
     about = story.now.halted
-    noted = Receipt(NOW, "d", "limit-stop", about, verb=Verb.INTERRUPT, detail=DEFIED)
+    noted = Receipt(NOW, "d", "limit-stop", about, verb=StepVerb.INTERRUPT, detail=DEFIED)
     story.receipts.append(noted)
     assert story.goes_on() == "limit-runs-on"
     assert tell_turn(story.now) == "the agent is at work, and is being stopped"
@@ -461,6 +471,6 @@ def test_an_agent_that_died_meanwhile_is_restarted_when_it_may_spend_again() -> 
 
 
 def test_receipts_without_limits_are_folded_as_before() -> None:
-    plain = [Receipt(NOW, "k", "park", verb=Verb.PARK), Receipt(NOW, "k", "park", step=1)]
+    plain = [Receipt(NOW, "k", "park", verb=StepVerb.PARK), Receipt(NOW, "k", "park", step=1)]
     assert fold(plain).halt is None
     assert Count("go-on") is Count.GO_ON

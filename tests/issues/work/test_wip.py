@@ -17,7 +17,7 @@ from sm.issues.work import wip, yielding
 from sm.issues.work.takeover import take_over
 from sm.sessions import plan
 from sm.sessions.agent import Agent
-from sm.sessions.history import Receipt, Verb, fold
+from sm.sessions.history import Receipt, StepVerb, fold
 from sm.sessions.session import IssueSession
 from sm.store.files import write_json
 from sm.store.paths import Root
@@ -283,8 +283,10 @@ def test_phase_receipts_texts_and_handoff_go_along(session: IssueSession, succee
     assert written is not None
     now = time.time()
     for receipt in (
-        Receipt(now, "start", "start", verb=Verb.START),
-        Receipt(now, f"ci-failed:{written.id}", "ci-failed", write=written.id, verb=Verb.INJECT),
+        Receipt(now, "start", "start", verb=StepVerb.START),
+        Receipt(
+            now, f"ci-failed:{written.id}", "ci-failed", write=written.id, verb=StepVerb.INJECT
+        ),
     ):
         plan.add_receipt(session.dir, receipt)
     session.dir.document.write_text("Next: the tests.\n")
@@ -294,7 +296,7 @@ def test_phase_receipts_texts_and_handoff_go_along(session: IssueSession, succee
     assert again is not None
     assert again.phase == "PHASE:awaiting_ci"
     receipts = plan.read_receipts(successor.dir)
-    assert [one.verb for one in receipts] == [Verb.INJECT], "it has not started yet"
+    assert [one.verb for one in receipts] == [StepVerb.INJECT], "it has not started yet"
     assert receipts[0].write == again.id
     assert again.id in fold(receipts).answered
     assert successor.dir.document.read_text() == "Next: the tests.\n"

@@ -29,7 +29,7 @@ from sm.plugins.chat.threads import bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import EntryType, HandoffClient, HandoffEntry, HandoffStatus
 from sm.sessions import plan, registry
-from sm.sessions.history import Escalation, Receipt, Verb
+from sm.sessions.history import Escalation, Receipt, StepVerb
 from sm.sessions.plan import Plan
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -64,11 +64,11 @@ def escalate(project: Project, session: IssueSession) -> str:
     """Have a person be asked; returns the phase write that it is about."""
     project.root.phase(session.record.project, session.issue).write_text(ASKED)
     write = recall(session, snapshot(project)).facts.write
-    note(session, "escalate", write, Verb.NOTIFY)
+    note(session, "escalate", write, StepVerb.NOTIFY)
     return write
 
 
-def note(session: IssueSession, row: str, write: str, verb: Verb) -> None:
+def note(session: IssueSession, row: str, write: str, verb: StepVerb) -> None:
     done = Receipt(time.time(), f"{row}:{write}", row, write, verb=verb)
     plan.add_receipt(session.dir, done)
 
@@ -125,7 +125,7 @@ def test_an_answer_is_given_once_though_the_forge_was_down_meanwhile(
     for _ in range(2):
         with pytest.raises(SmError):
             Chat(session).listen()
-    note(session, "reply", write, Verb.INJECT)  # with the forge in order again, but sooner
+    note(session, "reply", write, StepVerb.INJECT)  # with the forge in order again, but sooner
     file.write_text(whole)
     Chat(session).listen()
     assert comments(project, session) == ["chat answered:\n\nBlue."]

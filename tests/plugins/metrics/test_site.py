@@ -25,8 +25,8 @@ from sm.plugins.forges.web.limits import RateLimit
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
 from sm.plugins.metrics.reader import RequestCounts
 from sm.plugins.windows.figures import AccountFigures, WindowFigures, locate
-from sm.sessions.failure import Allowance, Usage
-from sm.sessions.history import Verb
+from sm.sessions.failure import Usage, UsageLimit
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import MessageEnd, RotationStep
@@ -136,7 +136,7 @@ def test_what_the_journal_tells_is_counted(project: Project, browser: Browser) -
         events.Rotation(session=session, step=RotationStep.GIVEN_UP),
         events.Compacted(session=session, trigger="auto"),
         events.Problem(session=session, text="secret"),
-        events.StepDone(session=session, verb=Verb.FORGET, row="merged"),
+        events.StepDone(session=session, verb=StepVerb.FORGET, row="merged"),
     )
     found = scrape(browser)
     for name in ("issues_merged", "ci_attempts", "review_rounds", "agent_restarts"):
@@ -211,7 +211,7 @@ def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
 
 def test_usage_windows_until_they_begin_anew(project: Project, browser: Browser) -> None:
     now = time.time()
-    usage = Usage(Allowance(94.0, now + 60), Allowance(20.0, now - 60))
+    usage = Usage(UsageLimit(94.0, now + 60), UsageLimit(20.0, now - 60))
     ensure_private_dir(locate().parent, parents=True)
     write_json(locate(), WindowFigures({"/home/ada/.claude": AccountFigures(usage, now)}))
     found = scrape(browser)

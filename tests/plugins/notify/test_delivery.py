@@ -19,7 +19,7 @@ from sm.plugins.notify.delivery import deliver, find_due, take_back
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.rules import DAY_S
 from sm.sessions import plan
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import Receipt, StepVerb
 from sm.store.paths import Root
 from tests.disks import fill, small_disk
 from tests.helpers import sm_yaml
@@ -216,10 +216,10 @@ def test_what_is_answered_while_it_waits_is_not_sent(
         outbox.put(make_word(number, f"asks {'ab'[number - 7]}", at=clock.at, asked=True))
         directory = root.session(f"dev-shop-{number}")
         directory.path.mkdir(parents=True, mode=0o700)
-        plan.add_receipt(directory, Receipt(clock.at, "p", "escalate", "w", verb=Verb.NOTIFY))
+        plan.add_receipt(directory, Receipt(clock.at, "p", "escalate", "w", verb=StepVerb.NOTIFY))
     run(outbox, clock, 120)
     assert len(outbox.list_waiting()) == 2
-    answered = Receipt(clock.at, "q", "answer", "w", verb=Verb.INJECT)
+    answered = Receipt(clock.at, "q", "answer", "w", verb=StepVerb.INJECT)
     plan.add_receipt(root.session("dev-shop-7"), answered)
     service.status, tried = 200, len(service.heard)
     run(outbox, clock, 3600)

@@ -18,7 +18,7 @@ from sm.plugins.notify.channel import make_held
 from sm.plugins.notify.delivery import deliver
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.rules import ChannelLetter
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.plan import PlannedStep
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
@@ -46,7 +46,7 @@ class Placed:
         return deliver(self.outbox, ChannelLetter((word,), ("c",)), self.service.url)
 
     def end(self) -> None:
-        EFFECTS[Verb.FORGET](self.session, PlannedStep(Verb.FORGET), "x")
+        EFFECTS[StepVerb.FORGET](self.session, PlannedStep(StepVerb.FORGET), "x")
 
 
 @pytest.fixture

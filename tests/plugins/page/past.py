@@ -10,7 +10,7 @@ from msgspec import json, structs
 
 from sm.plugins.cost.ledger.entries import BILLIONTHS, EntryOwner, ReadMark, RecordFile, open_ledger
 from sm.plugins.cost.ledger.records.record import Certainty, LedgerEntry, Tokens
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.store.files import append_line, ensure_private_dir
@@ -59,21 +59,21 @@ def _tell_issue(issue: int, begin: float, projects: tuple[str, ...]) -> Iterator
         yield tell(
             events.Decided(row="ci-failed", phase=CI, written_at=written), written - at + 700
         )
-        yield tell(events.StepDone(verb=Verb.INJECT, row="ci-failed", result="ci-failed"))
+        yield tell(events.StepDone(verb=StepVerb.INJECT, row="ci-failed", result="ci-failed"))
     if roll.random() < 0.3:
-        yield tell(events.StepDone(verb=Verb.NOTIFY, row="question", need="question"), 900)
+        yield tell(events.StepDone(verb=StepVerb.NOTIFY, row="question", need="question"), 900)
         yield tell(events.Reply(author="ada"), roll.uniform(600, 20000))
     if roll.random() < 0.3:
         yield tell(events.Rotation(step=RotationStep.FINISHED), 300)
         yield tell(events.Decided(row="recover"), 300)
     written = at + roll.uniform(600, 9000)
     yield tell(events.Decided(row="ci-passed", phase=CI, written_at=written), written - at + 800)
-    yield tell(events.StepDone(verb=Verb.INJECT, row="ci-passed", result="ci-passed"))
+    yield tell(events.StepDone(verb=StepVerb.INJECT, row="ci-passed", result="ci-passed"))
     written = at + 60
     waited = roll.uniform(1000, 30000)
     yield tell(events.Decided(row="approved", phase=REVIEW, written_at=written), 60 + waited)
-    yield tell(events.StepDone(verb=Verb.INJECT, row="approved", result="approved"))
-    yield tell(events.StepDone(verb=Verb.FORGET, row="merged" if issue % 7 else "failed"), 90)
+    yield tell(events.StepDone(verb=StepVerb.INJECT, row="approved", result="approved"))
+    yield tell(events.StepDone(verb=StepVerb.FORGET, row="merged" if issue % 7 else "failed"), 90)
 
 
 Used = tuple[EntryOwner, LedgerEntry, float | None]

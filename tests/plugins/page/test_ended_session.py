@@ -38,9 +38,9 @@ def write_document(project: Project, folder: Path, name: str, text: str) -> Path
 def ended(project: Project) -> Project:
     """A project whose issue 3 is merged."""
     project.record(events.Started(session=NAME, title="Add a <checkout>"))
-    project.record(events.StepDone(session=NAME, verb=Verb.OPEN_PULL, result="#24"))
+    project.record(events.StepDone(session=NAME, verb=StepVerb.OPEN_PULL, result="#24"))
     project.record(events.Decided(session=NAME, row="merged"))
-    project.record(events.StepDone(session=NAME, verb=Verb.FORGET))
+    project.record(events.StepDone(session=NAME, verb=StepVerb.FORGET))
     ensure_private_dir(project.root.logs)
     log = project.root.logs / f"{NAME}.1.log"
     log.write_text("\x1b[31mworking\x1b[0m\r\n\x1b[2J\x1b[HAll <b>done</b>.\r\n")

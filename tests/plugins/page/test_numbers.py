@@ -129,7 +129,7 @@ def test_a_short_time_is_shown_in_a_small_unit(
     monkeypatch.setattr(time, "time", lambda: clock)
     project.record(events.Started(session="dev-harb-3", title="Add a checkout"))
     clock += hours * 3600
-    project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+    project.record(events.StepDone(session="dev-harb-3", verb=StepVerb.FORGET))
     [words] = [words for path, words in list_charts(browser).items() if "/time.svg" in path]
     assert says in words
 
@@ -170,7 +170,7 @@ def test_words_of_others_stay_words(project: Project, ledger: Path, browser: Bro
     ensure_private_dir(project.root.private)
     session = f"dev-{HOSTILE}-1"
     journal.record(project.root.journal, events.Claimed(session=session))
-    merged = events.StepDone(session=session, verb=Verb.FORGET, row="merged")
+    merged = events.StepDone(session=session, verb=StepVerb.FORGET, row="merged")
     journal.record(project.root.journal, merged)
     html = browser.get("/page/numbers?span=all").text
     read = Read(html)

@@ -23,7 +23,7 @@ from sm.messages.presence import find_obstacle, observe_hands
 from sm.plugins.page.logins import Book, make_csrf_token
 from sm.plugins.page.terminal.page import VIEWS
 from sm.plugins.page.terminal.words import AHEAD
-from sm.sessions.presence_rule import GONE_S, Deed
+from sm.sessions.presence_rule import GONE_S, Disturbance
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.web.running import FRAME_LIMIT
@@ -168,13 +168,13 @@ def test_who_has_typed_and_left_is_away_within_seconds_whoever_looks(
 
         def typed() -> bool:
             person.type("x")
-            return find_obstacle(session, Deed.END) is Refusal.TYPING
+            return find_obstacle(session, Disturbance.END) is Refusal.TYPING
 
         try:
             wait_for(typed, "the keys", every_s=0.3)
         finally:
             person.close()
-        wait_for(lambda: not find_obstacle(session, Deed.END), "them to be away", GONE_S + 5)
+        wait_for(lambda: not find_obstacle(session, Disturbance.END), "them to be away", GONE_S + 5)
 
 
 @pytest.mark.parametrize("csrf", ["", "0" * 64])

@@ -11,7 +11,7 @@ from sm.base.errors import StateError
 from sm.plugins.top import feed as feeding
 from sm.plugins.top.feed import Feed, Seen
 from sm.sessions import registry
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
@@ -140,7 +140,7 @@ def test_a_session_that_ends_is_gone_and_it_is_known_how(
     session = registry.load_for(project, 7)
     for event in (
         events.Decided(session=session.name, row="merged"),
-        events.StepDone(session=session.name, verb=str(Verb.FORGET), row="merged"),
+        events.StepDone(session=session.name, verb=str(StepVerb.FORGET), row="merged"),
     ):
         project.record(event)
     registry.forget(project.root, session)

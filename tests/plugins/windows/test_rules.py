@@ -6,7 +6,7 @@ import pytest
 
 from sm.issues.rules.allowance import Stage
 from sm.plugins.windows.rules import DAY_S, HOUR_S, find_hold, list_windows
-from sm.sessions.failure import SLACK_S, Allowance, Usage
+from sm.sessions.failure import SLACK_S, Usage, UsageLimit
 
 NOW = 1795880000.0
 SEEN = NOW - 60
@@ -19,7 +19,7 @@ def use(
     five_at: float | None = SOON,
     week_at: float | None = LATER,
 ) -> Usage:
-    return Usage(Allowance(five, five_at), Allowance(week, week_at))
+    return Usage(UsageLimit(five, five_at), UsageLimit(week, week_at))
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_rotation_under_way_ends_with_its_document(
 
 
 def test_a_session_that_rests_is_not_asked(ann: AdHocSession) -> None:
-    pause.set_mark(ann.dir, pause.Mark(time.time()))
+    pause.set_mark(ann.dir, pause.PauseMark(time.time()))
     assert Leaving(ann).is_done()
     assert rotation_files.read_record(ann.dir) is None
 

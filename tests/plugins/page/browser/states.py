@@ -10,7 +10,7 @@ from sm.adapters.forge.model import CheckState
 from sm.context import rotation_files
 from sm.messages import queue
 from sm.messages.queue import Message, MessageFolder
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -73,9 +73,9 @@ def site_folder(project: Project) -> Path:
 
 def _end_one(project: Project, words: str) -> None:
     project.record(events.Started(session=OVER, title=words))
-    project.record(events.StepDone(session=OVER, verb=Verb.OPEN_PULL, result="#25"))
+    project.record(events.StepDone(session=OVER, verb=StepVerb.OPEN_PULL, result="#25"))
     project.record(events.Decided(session=OVER, row="merged", reason=words))
-    project.record(events.StepDone(session=OVER, verb=Verb.FORGET))
+    project.record(events.StepDone(session=OVER, verb=StepVerb.FORGET))
     ensure_private_dir(project.root.logs)
     log = project.root.logs / f"{OVER}.1.log"
     log.write_text(f"working\r\n{words}\r\n")

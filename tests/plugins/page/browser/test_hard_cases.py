@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from sm.adapters.forge.model import CheckState
 from sm.adapters.tmux_start import start_session
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.store import events
 from sm.views.family import find_people
 from tests.e2e.stage import started
@@ -54,7 +54,7 @@ def end(site: Site, issue: int) -> None:
     project = site.stage.project
     shutil.rmtree(project.root.session(name).path)
     project.record(events.Decided(session=name, row="merged"))
-    project.record(events.StepDone(session=name, verb=Verb.FORGET))
+    project.record(events.StepDone(session=name, verb=StepVerb.FORGET))
 
 
 def fill_context(site: Site, issue: int) -> None:
