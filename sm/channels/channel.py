@@ -63,7 +63,7 @@ class Asked(Struct, frozen=True):
     comments: tuple[Comment, ...] = ()
 
 
-class Reply(Struct, frozen=True):
+class PersonReply(Struct, frozen=True):
     """A person's answer at `at` (seconds since 1970). No other answer has its `id`.
 
     A comment of a forge has no text until it is looked up there. `by_session`: the agent of another
@@ -108,7 +108,7 @@ class Channel:
         What was told and asked stays: it may be the other attempt's by now.
         """
 
-    def list_replies(self, asked: Asked) -> list[Reply]:
+    def list_replies(self, asked: Asked) -> list[PersonReply]:
         """Return the answers that stand there, all of them each time.
 
         This is called for each look at a session, also by `sm status`: it asks no server. What

@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from sm.adapters.forge.model import BOT, Comment
-from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.channels.channel import Asked, Channel, PersonReply, Word
 from sm.sessions.session import IssueSession
 
 COMMENT = "comment-"
@@ -28,7 +28,7 @@ class Comments(Channel, Struct, frozen=True):
 
     ask = remind = tell
 
-    def list_replies(self, asked: Asked) -> list[Reply]:
+    def list_replies(self, asked: Asked) -> list[PersonReply]:
         """Return the comments of trusted people behind the question's own.
 
         They have the time of the forge, which may differ from the time of this machine. So they are
@@ -43,5 +43,7 @@ class Comments(Channel, Struct, frozen=True):
         return "a comment on the issue"
 
 
-def _reply(comment: Comment) -> Reply:
-    return Reply(f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, "")
+def _reply(comment: Comment) -> PersonReply:
+    return PersonReply(
+        f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, ""
+    )

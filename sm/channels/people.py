@@ -14,7 +14,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.plugin import Part
 from sm.channels import command, vault
-from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.channels.channel import Asked, Channel, PersonReply, Word
 from sm.channels.comments import Comments
 from sm.sessions.session import IssueSession, Session
 from sm.store import events, journal
@@ -150,9 +150,9 @@ def _note_once(session: Session, error: SmError) -> None:
 # Answers of people
 
 
-def list_replies(session: IssueSession, asked: Asked) -> tuple[list[Reply], str]:
+def list_replies(session: IssueSession, asked: Asked) -> tuple[list[PersonReply], str]:
     """Return what was answered in any channel, and why one of them cannot be read ('' for none)."""
-    found, unread = list[Reply](), ""
+    found, unread = list[PersonReply](), ""
     for channel in open_channels(session):
         try:
             found += channel.list_replies(asked)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sm.base.errors import SmError, StateError
 from sm.base.issue_id import spell
 from sm.base.text import normalise
-from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.channels.channel import Asked, Channel, PersonReply, Word
 from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_guarded, write_atomic
 
@@ -58,7 +58,7 @@ class Vault(Channel, Struct, frozen=True):
         """Put the question away."""
         put_away(self.file)
 
-    def list_replies(self, asked: Asked) -> list[Reply]:
+    def list_replies(self, asked: Asked) -> list[PersonReply]:
         """Return the text below the question, which may be there before the forge has taken it."""
         if not (text := read_answer(self.file, marker=asked.id)):
             return []
@@ -66,7 +66,7 @@ class Vault(Channel, Struct, frozen=True):
             at = self.file.lstat().st_mtime
         except OSError:
             return []  # it was just moved away
-        return [Reply(f"vault-{at:.3f}", at, "vault", text)]
+        return [PersonReply(f"vault-{at:.3f}", at, "vault", text)]
 
     def list_watched(self) -> tuple[Path, ...]:
         """Return the file."""

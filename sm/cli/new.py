@@ -65,12 +65,12 @@ def command(
     seconds, that is an error, shown with the last line of its terminal.
     """
     from sm.config.schema import AgentSettings
-    from sm.personal.lifecycle import Order, begin, select_environment
+    from sm.personal.lifecycle import SessionOrder, begin, select_environment
     from sm.sessions.caller import identify
     from sm.sessions.hidden_variables import describe, list_hidden
 
     caller = identify(machine.root, os.environ)
-    order = Order(
+    order = SessionOrder(
         provider=_provider(machine, provider, line),
         directory=directory.absolute(),
         command=line,

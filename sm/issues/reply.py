@@ -8,7 +8,7 @@ from sm.base.errors import AnsweredError, SmError, UsageError
 from sm.base.issue_id import IssueId, spell
 from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.channels.channel import Reply
+from sm.channels.channel import PersonReply
 from sm.config import duration
 from sm.issues.look import answers
 from sm.issues.look.observe import recall
@@ -80,7 +80,7 @@ def _check_asked(session: IssueSession) -> None:
         )
 
 
-def _tell_first(session: IssueSession, first: Reply) -> str:
+def _tell_first(session: IssueSession, first: PersonReply) -> str:
     ago = duration.show(max(0, round(time.time() - first.at)))
     said = f" ('{one_line(redact(first.text), SHOWN)}')" if first.text else ""
     more = f"to say more: sm send {session.address} TEXT"
@@ -105,13 +105,13 @@ def _keep(
     key: str | None = None,
     *,
     by_session: bool = False,
-) -> Reply:
+) -> PersonReply:
     kept = answers.add(session.dir, author, text, key, by_session=by_session)
     session.project.record(events.Reply(session=session.name, author=author, text=text))
     return kept
 
 
-def _tell(session: IssueSession, kept: Reply) -> None:
+def _tell(session: IssueSession, kept: PersonReply) -> None:
     """Send the answer to the agent, and leave it on the issue, where others see who was first."""
     # Before the forge is told: that may fail, and the agent waits for the answer.
     monitors.ensure(session)

@@ -36,7 +36,7 @@ class Learned(msgspec.Struct):
     noted: list[at_hand.Noted]
 
 
-class Caller(NamedTuple):
+class MonitorEnvironment(NamedTuple):
     """Environment of a pass's monitor: what a child of the monitor would have inherited."""
 
     umask: int
@@ -99,7 +99,7 @@ def _take_streams(log: Path) -> None:
     os.dup2(STDOUT, STDERR)
 
 
-def _read_caller(fd: int, ident: str) -> Caller | None:
+def _read_caller(fd: int, ident: str) -> MonitorEnvironment | None:
     """Read what the monitor tells of itself; None if it does not come to the end of it."""
     deadline, told = Deadline(CALLER_S), b""
     first, last = f"{ident}\0".encode(), f"\0{ident}\0".encode()
@@ -111,7 +111,9 @@ def _read_caller(fd: int, ident: str) -> Caller | None:
         told += part
     _, umask, folder, python, limits, *environment, _, _ = os.fsdecode(told).split("\0")
     pairs = (entry.partition("=") for entry in environment)
-    return Caller(int(umask, 8), folder, python, limits, {name: value for name, _, value in pairs})
+    return MonitorEnvironment(
+        int(umask, 8), folder, python, limits, {name: value for name, _, value in pairs}
+    )
 
 
 def describe_limits() -> str:

@@ -66,7 +66,7 @@ CROWDED_S = 0.05
 """Interval of looks whether a pass has become older, in seconds."""
 
 
-class Request(NamedTuple):
+class PassRequest(NamedTuple):
     """Request of a monitor."""
 
     session: str
@@ -76,7 +76,7 @@ class Request(NamedTuple):
 class Pass(NamedTuple):
     """Fork that makes a pass, and the pipes of it that the server has."""
 
-    request: Request
+    request: PassRequest
     answer: int
     learned: int
     since: float
@@ -92,7 +92,7 @@ class PassServer:
         self.python, self.limits = os.environ.get("SM_PYTHON", ""), describe_limits()
         self.ended = hear_of_children()
         self.running: dict[int, Pass] = {}
-        self.waiting: list[Request] = []
+        self.waiting: list[PassRequest] = []
         """Requests that have to begin before anything more is read."""
         self.begun: dict[str, str] = {}
         """Last request of each session: one that comes again is answered already."""
@@ -147,13 +147,13 @@ class PassServer:
         has_rested = not self.running and time.monotonic() >= self.since + REST_S
         self.is_wanted = not (has_rested or is_alone) and self._is_found()
 
-    def _read(self) -> list[Request]:
+    def _read(self) -> list[PassRequest]:
         """Read the requests that wait, the last one of each session."""
         with contextlib.suppress(BlockingIOError):
             self.half += os.read(self.requests, 1 << 16)
         *lines, self.half = self.half.split(b"\n")
         words = [line.decode("ascii", "replace").split() for line in lines]
-        asked = [Request(*pair) for pair in words if len(pair) == len(Request._fields)]
+        asked = [PassRequest(*pair) for pair in words if len(pair) == len(PassRequest._fields)]
         last = {request.session: request for request in asked if "/" not in request.session}
         return [one for one in last.values() if self.begun.get(one.session) != one.ident]
 
@@ -163,7 +163,7 @@ class PassServer:
             return os.path.samestat(self.root.passes.stat(), os.fstat(self.requests))
         return False
 
-    def _begin(self, request: Request) -> Fork | None:
+    def _begin(self, request: PassRequest) -> Fork | None:
         """Fork for the pass. Returns in the fork; with None in the server."""
         self.since = time.monotonic()
         folder = self.root.session(request.session)

@@ -27,7 +27,7 @@ KILLED = 128
 """Number that a killed process's exit code adds the signal to."""
 
 
-class Ended(StrEnum):
+class PassEnd(StrEnum):
     """End of a pass."""
 
     DONE = "done"
@@ -44,18 +44,18 @@ class Sums(Struct):
     """
 
     since: float
-    ended: dict[Ended, int]
+    ended: dict[PassEnd, int]
     took: list[int]
     took_s: float = 0.0
 
 
-def judge(code: int) -> Ended:
+def judge(code: int) -> PassEnd:
     """Return the end of a pass with that exit code."""
     if code == ELSEWHERE:
-        return Ended.ELSEWHERE
+        return PassEnd.ELSEWHERE
     if code > KILLED:
-        return Ended.KILLED
-    return Ended.FAILED if code else Ended.DONE
+        return PassEnd.KILLED
+    return PassEnd.FAILED if code else PassEnd.DONE
 
 
 def read_sums(path: Path) -> Sums | None:

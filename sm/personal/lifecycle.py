@@ -34,7 +34,7 @@ from sm.store.paths import Root, check_name
 LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
 
 
-class Order(Struct, frozen=True):
+class SessionOrder(Struct, frozen=True):
     """Request of `sm new`; `parent` is the id of the calling session, '' for a person."""
 
     provider: str
@@ -46,7 +46,7 @@ class Order(Struct, frozen=True):
     pass_env: tuple[str, ...] = ()
 
 
-def begin(machine: Machine, order: Order) -> AdHocSession:
+def begin(machine: Machine, order: SessionOrder) -> AdHocSession:
     """Start an agent in a new session, and a monitor beside it.
 
     Killed half-way, it leaves nothing, or a session that `sm status` shows and `sm kill` removes.
@@ -73,7 +73,7 @@ def begin(machine: Machine, order: Order) -> AdHocSession:
     return session
 
 
-def select_environment(machine: Machine, order: Order) -> tuple[str, ...]:
+def select_environment(machine: Machine, order: SessionOrder) -> tuple[str, ...]:
     """Return the variables that the agent may see: the order's and the configuration's.
 
     If the directory belongs to a project, that project's list counts, else the lists of all
@@ -87,7 +87,7 @@ def select_environment(machine: Machine, order: Order) -> tuple[str, ...]:
     return (*order.pass_env, *sorted(set.intersection(*names) if names else ()))
 
 
-def _check(machine: Machine, order: Order) -> None:
+def _check(machine: Machine, order: SessionOrder) -> None:
     check_new_name(order.name)
     if not os.path.isdir(order.directory):  # noqa: PTH112 - that of Path raises for a long one
         raise UsageError(f"cannot start in '{order.directory}': it is no directory")
@@ -126,7 +126,7 @@ def check_free(root: Root, name: str) -> None:
             )
 
 
-def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
+def _put_on_record(machine: Machine, order: SessionOrder) -> AdHocSession:
     root = machine.root
     ensure_private_dir(root.private)
     with lock.hold(root.new_lock):
@@ -147,7 +147,7 @@ def _put_on_record(machine: Machine, order: Order) -> AdHocSession:
         return registry.create(root, identity).provide(machine=machine)
 
 
-def _launch(session: AdHocSession, order: Order) -> None:
+def _launch(session: AdHocSession, order: SessionOrder) -> None:
     prompt = order.prompt
     start = structs.replace(
         reactor.launch_with(session, session.profile),

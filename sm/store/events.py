@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """Kind of the event that a line of the journal tells."""
 
     CLAIMED = "claimed"
@@ -84,13 +84,13 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     session: str = ""
 
 
-class Claimed(Event, frozen=True, kw_only=True, tag=Kind.CLAIMED.value):
+class Claimed(Event, frozen=True, kw_only=True, tag=EventKind.CLAIMED.value):
     """The issue is taken: `won` just now, `ours` from before, or `placed` here by another `sm`."""
 
     how: str = ""
 
 
-class Placed(Event, frozen=True, kw_only=True, tag=Kind.PLACED.value):
+class Placed(Event, frozen=True, kw_only=True, tag=EventKind.PLACED.value):
     """Another host has the issue now, by this attempt."""
 
     host: str
@@ -98,20 +98,20 @@ class Placed(Event, frozen=True, kw_only=True, tag=Kind.PLACED.value):
     runner: str = ""
 
 
-class Started(Event, frozen=True, kw_only=True, tag=Kind.STARTED.value):
+class Started(Event, frozen=True, kw_only=True, tag=EventKind.STARTED.value):
     """An agent was started for the issue, or the session, that is called `title`."""
 
     title: str = ""
 
 
-class TextTaken(Event, frozen=True, kw_only=True, tag=Kind.TEXT.value):
+class TextTaken(Event, frozen=True, kw_only=True, tag=EventKind.TEXT.value):
     """The issue's title and text were taken: `first`, or `anew` because they were lost."""
 
     how: str = ""
     hash: str = ""
 
 
-class PassedOver(Event, frozen=True, kw_only=True, tag=Kind.PASSED_OVER.value):
+class PassedOver(Event, frozen=True, kw_only=True, tag=EventKind.PASSED_OVER.value):
     """Words of an account that is not trusted were kept from the agent.
 
     `what` is a comment, or an edit of the issue's title or text, of a review or a remark in one.
@@ -122,13 +122,13 @@ class PassedOver(Event, frozen=True, kw_only=True, tag=Kind.PASSED_OVER.value):
     author: str = ""
 
 
-class Monitor(Event, frozen=True, kw_only=True, tag=Kind.MONITOR.value):
+class Monitor(Event, frozen=True, kw_only=True, tag=EventKind.MONITOR.value):
     """Change of the session's monitor, in a word."""
 
     state: str = ""
 
 
-class Decided(Event, frozen=True, kw_only=True, tag=Kind.DECIDED.value):
+class Decided(Event, frozen=True, kw_only=True, tag=EventKind.DECIDED.value):
     """A row of the reaction matrix applied. `phase` is what the agent had written, '' for nothing.
 
     `phase` is the text of the phase file's sentinel, `reason` what the agent gave with it, and
@@ -143,7 +143,7 @@ class Decided(Event, frozen=True, kw_only=True, tag=Kind.DECIDED.value):
     written_at: float = 0.0
 
 
-class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
+class StepDone(Event, frozen=True, kw_only=True, tag=EventKind.STEP.value):
     """A step of a decision was done, or refused for good.
 
     `verb` is a word of docs/PROTOCOL.md. `result` says what came of it: the message's name, the
@@ -162,27 +162,27 @@ class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
     command: str = ""
 
 
-class Dropped(Event, frozen=True, kw_only=True, tag=Kind.DROPPED.value):
+class Dropped(Event, frozen=True, kw_only=True, tag=EventKind.DROPPED.value):
     """A decision was dropped, as it had lost its point."""
 
     row: str
     reason: str = ""
 
 
-class Waiting(Event, frozen=True, kw_only=True, tag=Kind.WAITING.value):
+class Waiting(Event, frozen=True, kw_only=True, tag=EventKind.WAITING.value):
     """A step cannot be done now and is tried again."""
 
     reason: str = ""
 
 
-class Reply(Event, frozen=True, kw_only=True, tag=Kind.REPLY.value):
+class Reply(Event, frozen=True, kw_only=True, tag=EventKind.REPLY.value):
     """A person answered the agent, or the session `author` did."""
 
     author: str
     text: str = ""
 
 
-class FromChat(Event, frozen=True, kw_only=True, tag=Kind.CHAT.value):
+class FromChat(Event, frozen=True, kw_only=True, tag=EventKind.CHAT.value):
     """The agent was handed an entry of a handoff that a chat had written."""
 
     type: str
@@ -190,17 +190,17 @@ class FromChat(Event, frozen=True, kw_only=True, tag=Kind.CHAT.value):
     handoff: str
 
 
-class RecoverAsked(Event, frozen=True, kw_only=True, tag=Kind.RECOVER.value):
+class RecoverAsked(Event, frozen=True, kw_only=True, tag=EventKind.RECOVER.value):
     """A person asked for a restart of the agent."""
 
 
-class Kill(Event, frozen=True, kw_only=True, tag=Kind.KILL.value):
+class Kill(Event, frozen=True, kw_only=True, tag=EventKind.KILL.value):
     """A person ended the session. `done`: it is gone; else what ends it follows."""
 
     done: bool = False
 
 
-class Paused(Event, frozen=True, kw_only=True, tag=Kind.PAUSED.value):
+class Paused(Event, frozen=True, kw_only=True, tag=EventKind.PAUSED.value):
     """A person paused the session; without one the project `what`, or everything if that is ''."""
 
     what: str = ""
@@ -208,42 +208,42 @@ class Paused(Event, frozen=True, kw_only=True, tag=Kind.PAUSED.value):
     reason: str = ""
 
 
-class Resumed(Event, frozen=True, kw_only=True, tag=Kind.RESUMED.value):
+class Resumed(Event, frozen=True, kw_only=True, tag=EventKind.RESUMED.value):
     """A person let go on what was paused; `what` is as in `paused`."""
 
     what: str = ""
     by: str = ""
 
 
-class LetGo(Event, frozen=True, kw_only=True, tag=Kind.LET_GO.value):
+class LetGo(Event, frozen=True, kw_only=True, tag=EventKind.LET_GO.value):
     """The claim was given up: the issue was settled while the session's files were lost."""
 
 
-class Over(Event, frozen=True, kw_only=True, tag=Kind.OVER.value):
+class Over(Event, frozen=True, kw_only=True, tag=EventKind.OVER.value):
     """A session without an issue has ended."""
 
     how: str = ""
 
 
-class StraysEnded(Event, frozen=True, kw_only=True, tag=Kind.STRAYS.value):
+class StraysEnded(Event, frozen=True, kw_only=True, tag=EventKind.STRAYS.value):
     """Processes that an agent had left running were ended."""
 
     processes: str = ""
 
 
-class Renamed(Event, frozen=True, kw_only=True, tag=Kind.RENAMED.value):
+class Renamed(Event, frozen=True, kw_only=True, tag=EventKind.RENAMED.value):
     """The session is called `name` from now on."""
 
     name: str = ""
 
 
-class Adopted(Event, frozen=True, kw_only=True, tag=Kind.ADOPTED.value):
+class Adopted(Event, frozen=True, kw_only=True, tag=EventKind.ADOPTED.value):
     """The session has another `parent`, '' for none."""
 
     parent: str = ""
 
 
-class MessageSent(Event, frozen=True, kw_only=True, tag=Kind.MESSAGE.value):
+class MessageSent(Event, frozen=True, kw_only=True, tag=EventKind.MESSAGE.value):
     """A message was sent to the session's agent. `sender` is a session's address, '' for a person.
 
     `status` says how far it had come at once.
@@ -255,27 +255,27 @@ class MessageSent(Event, frozen=True, kw_only=True, tag=Kind.MESSAGE.value):
     status: str = ""
 
 
-class MessageOutcome(Event, frozen=True, kw_only=True, tag=Kind.OUTCOME.value):
+class MessageOutcome(Event, frozen=True, kw_only=True, tag=EventKind.OUTCOME.value):
     """Outcome of a message that a person or a session had sent to the session's agent."""
 
     id: str
     outcome: MessageEnd
 
 
-class Cancelled(Event, frozen=True, kw_only=True, tag=Kind.CANCELLED.value):
+class Cancelled(Event, frozen=True, kw_only=True, tag=EventKind.CANCELLED.value):
     """A message was taken back. `handed`: the agent may have read it all the same."""
 
     id: str
     handed: bool = False
 
 
-class Told(Event, frozen=True, kw_only=True, tag=Kind.TOLD.value):
+class Told(Event, frozen=True, kw_only=True, tag=EventKind.TOLD.value):
     """The agent was told what happened in another session."""
 
     text: str = ""
 
 
-class ContextNotice(Event, frozen=True, kw_only=True, tag=Kind.CONTEXT.value):
+class ContextNotice(Event, frozen=True, kw_only=True, tag=EventKind.CONTEXT.value):
     """The agent was told how full its context is. `notice` is the threshold, '' if not known."""
 
     notice: str = ""
@@ -283,13 +283,13 @@ class ContextNotice(Event, frozen=True, kw_only=True, tag=Kind.CONTEXT.value):
     text: str = ""
 
 
-class Compacted(Event, frozen=True, kw_only=True, tag=Kind.COMPACTION.value):
+class Compacted(Event, frozen=True, kw_only=True, tag=EventKind.COMPACTION.value):
     """The agent CLI summed the context up: `auto` by itself, `manual` as it was asked to."""
 
     trigger: str = ""
 
 
-class Rotation(Event, frozen=True, kw_only=True, tag=Kind.ROTATION.value):
+class Rotation(Event, frozen=True, kw_only=True, tag=EventKind.ROTATION.value):
     """A step of the replacement of a context. Which of the other fields are set depends on `step`.
 
     `task` is what the new context has named: '' for nothing, None where it was not asked.
@@ -308,26 +308,26 @@ class Rotation(Event, frozen=True, kw_only=True, tag=Kind.ROTATION.value):
     task: str | None = None
 
 
-class PersonTold(Event, frozen=True, kw_only=True, tag=Kind.PERSON.value):
+class PersonTold(Event, frozen=True, kw_only=True, tag=EventKind.PERSON.value):
     """A person was told something."""
 
     text: str = ""
 
 
-class LockRemoved(Event, frozen=True, kw_only=True, tag=Kind.LOCK.value):
+class LockRemoved(Event, frozen=True, kw_only=True, tag=EventKind.LOCK.value):
     """A lock that a killed git had left behind was removed."""
 
     path: str = ""
 
 
-class FromPlugin(Event, frozen=True, kw_only=True, tag=Kind.PLUGIN.value):
+class FromPlugin(Event, frozen=True, kw_only=True, tag=EventKind.PLUGIN.value):
     """Something that a plugin has to tell; the plugin names `event`, and has the words for it."""
 
     event: str
     text: str = ""
 
 
-class Problem(Event, frozen=True, kw_only=True, tag=Kind.PROBLEM.value):
+class Problem(Event, frozen=True, kw_only=True, tag=EventKind.PROBLEM.value):
     """Something went wrong."""
 
     text: str = ""
@@ -336,6 +336,6 @@ class Problem(Event, frozen=True, kw_only=True, tag=Kind.PROBLEM.value):
 KINDS: tuple[type[Event], ...] = tuple(Event.__subclasses__())
 
 
-def kind_of(event: Event | type[Event]) -> Kind:
+def kind_of(event: Event | type[Event]) -> EventKind:
     """Return the event's kind."""
-    return Kind(str(event.__struct_config__.tag))
+    return EventKind(str(event.__struct_config__.tag))

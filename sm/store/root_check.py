@@ -16,7 +16,7 @@ OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 USER_MAP = Path("/proc/self/uid_map")
 
 
-class Fault(NamedTuple):
+class DirectoryFault(NamedTuple):
     """A fault of a directory, and what a person should do about it."""
 
     what: str
@@ -38,7 +38,7 @@ def check_root(root: Root) -> Root:
     return root
 
 
-def find_root_fault(path: Path) -> Fault | None:
+def find_root_fault(path: Path) -> DirectoryFault | None:
     """Say what is wrong with the state root. It must be our own, or sticky like /tmp.
 
     No other user may be able to rename it, or a folder above it.
@@ -46,7 +46,7 @@ def find_root_fault(path: Path) -> Fault | None:
     return _find_fault_within(path) or _find_fault_above(path)
 
 
-def _find_fault_above(path: Path) -> Fault | None:
+def _find_fault_above(path: Path) -> DirectoryFault | None:
     above = dict.fromkeys((*path.parents, *path.resolve().parents))
     for folder in above:
         try:
@@ -56,11 +56,11 @@ def _find_fault_above(path: Path) -> Fault | None:
         is_foreign = found.st_uid != os.geteuid() and not _is_the_systems(found.st_uid)
         if is_foreign or (not found.st_mode & stat.S_ISVTX and may_others_write(found)):
             what = f"others may replace the state root '{path}', as '{folder}' is open to them"
-            return Fault(what, ELSEWHERE)
+            return DirectoryFault(what, ELSEWHERE)
     return None
 
 
-def _find_fault_within(path: Path) -> Fault | None:
+def _find_fault_within(path: Path) -> DirectoryFault | None:
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -68,16 +68,20 @@ def _find_fault_within(path: Path) -> Fault | None:
     except OSError as error:
         return _out_of_reach(path, error)
     if not stat.S_ISDIR(found.st_mode):
-        return Fault(f"the state root '{path}' is no directory", "remove it, or set 'state_root'")
+        return DirectoryFault(
+            f"the state root '{path}' is no directory", "remove it, or set 'state_root'"
+        )
     if found.st_uid != os.geteuid() and not _is_the_systems(found.st_uid):
-        return Fault(f"the state root '{path}' is another user's, who may replace files", ELSEWHERE)
+        return DirectoryFault(
+            f"the state root '{path}' is another user's, who may replace files", ELSEWHERE
+        )
     if found.st_mode & OTHERS_MAY_WRITE and not found.st_mode & stat.S_ISVTX:
         remedy = f"run chmod go-w '{path}'" if found.st_uid == os.geteuid() else ELSEWHERE
-        return Fault(f"others may replace files in the state root '{path}'", remedy)
+        return DirectoryFault(f"others may replace files in the state root '{path}'", remedy)
     return None
 
 
-def find_private_fault(path: Path) -> Fault | None:
+def find_private_fault(path: Path) -> DirectoryFault | None:
     """Say what is wrong with a directory that only this user may enter; None if nothing."""
     try:
         found = path.lstat()
@@ -86,14 +90,14 @@ def find_private_fault(path: Path) -> Fault | None:
     except OSError as error:
         return _out_of_reach(path, error)
     if not stat.S_ISDIR(found.st_mode):
-        return Fault(f"'{path}' is not a directory", "remove it, or move the state root")
+        return DirectoryFault(f"'{path}' is not a directory", "remove it, or move the state root")
     if found.st_uid != os.geteuid():
-        return Fault(f"'{path}' is not owned by you", "remove it, or move the state root")
+        return DirectoryFault(f"'{path}' is not owned by you", "remove it, or move the state root")
     if found.st_mode & 0o077:
-        return Fault(f"'{path}' is open to other users", f"run chmod 700 '{path}'")
+        return DirectoryFault(f"'{path}' is open to other users", f"run chmod 700 '{path}'")
     if found.st_mode & 0o700 != 0o700:
         mode = stat.S_IMODE(found.st_mode)
-        return Fault(f"'{path}' has mode {mode:03o}", f"run chmod 700 '{path}'")
+        return DirectoryFault(f"'{path}' has mode {mode:03o}", f"run chmod 700 '{path}'")
     return None
 
 
@@ -107,8 +111,10 @@ def is_noexec(path: Path) -> bool:
     return False
 
 
-def _out_of_reach(path: Path, error: OSError) -> Fault:
-    return Fault(f"cannot look at '{path}': {os.strerror(error.errno or 0).lower()}", ELSEWHERE)
+def _out_of_reach(path: Path, error: OSError) -> DirectoryFault:
+    return DirectoryFault(
+        f"cannot look at '{path}': {os.strerror(error.errno or 0).lower()}", ELSEWHERE
+    )
 
 
 def _is_the_systems(uid: int) -> bool:

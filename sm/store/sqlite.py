@@ -23,7 +23,7 @@ BUSY_S = 30.0
 Connection = sqlite3.Connection
 
 
-class Layout(Struct, frozen=True):
+class DatabaseLayout(Struct, frozen=True):
     """Tables of one of our databases, and the migrations that make them.
 
     `application` is the `application_id` of our files. Migration n is the statements that lead from
@@ -90,7 +90,7 @@ class Layout(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def open_shared(path: Path, layout: Layout) -> Iterator[Connection]:
+def open_shared(path: Path, layout: DatabaseLayout) -> Iterator[Connection]:
     """Open the database at `path`, which is made if it is missing; close it afterwards.
 
     Meanwhile errors of SQLite become our own errors.
@@ -111,7 +111,7 @@ def open_shared(path: Path, layout: Layout) -> Iterator[Connection]:
             yield connection
 
 
-def check_shared(path: Path, layout: Layout) -> None:
+def check_shared(path: Path, layout: DatabaseLayout) -> None:
     """Check that the existing database can be used; change nothing.
 
     Raises:

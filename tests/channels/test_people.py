@@ -13,7 +13,7 @@ from sm.base import plugin
 from sm.base.errors import SmError
 from sm.base.plugin import Plugin
 from sm.channels import people
-from sm.channels.channel import Asked, Channel, Reply, Word
+from sm.channels.channel import Asked, Channel, PersonReply, Word
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession, Session
 from sm.store import events, journal
@@ -42,10 +42,10 @@ class Pager(Channel, Struct, frozen=True):
     def settle(self) -> None:
         self.tell(Word("", "", "settled"))
 
-    def list_replies(self, asked: Asked) -> list[Reply]:
+    def list_replies(self, asked: Asked) -> list[PersonReply]:
         if self.broken:
             raise SmError(self.broken)
-        return [Reply("pager-1", 1.0, "ada", "Blue.")]
+        return [PersonReply("pager-1", 1.0, "ada", "Blue.")]
 
     def name_way(self) -> str:
         return "a key of the pager"

@@ -17,7 +17,7 @@ import pytest
 
 from sm.__main__ import run
 from sm.store import journal
-from sm.store.events import KINDS, Claimed, Decided, Kind, Problem, RotationStep, kind_of
+from sm.store.events import KINDS, Claimed, Decided, EventKind, Problem, RotationStep, kind_of
 from sm.store.paths import Root
 from tests.events import encode_line
 from tests.helpers import HANG_S, REPOSITORY, sm_yaml, wait_for
@@ -151,4 +151,4 @@ def test_every_kind_and_field_is_documented() -> None:
     for kind in KINDS:
         fields = set(kind.__struct_fields__) - {"at", "session"}
         assert set(re.findall(r"`(\w+)`:", table[kind_of(kind)])) == fields, kind
-    assert set(table) == {"kind", "at", "session", "words", *Kind, *RotationStep}
+    assert set(table) == {"kind", "at", "session", "words", *EventKind, *RotationStep}

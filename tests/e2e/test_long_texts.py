@@ -20,7 +20,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.base.errors import StateError
-from sm.channels.channel import Reply
+from sm.channels.channel import PersonReply
 from sm.issues.look import brief
 from sm.issues.look.answers import read_texts
 from sm.issues.look.snapshot import snapshot
@@ -129,8 +129,8 @@ def test_two_answers_of_one_moment_are_both_told_and_a_deleted_one_is_left_out()
         Comment("ada", 5.0, "Two."),
         Comment("sm", 5.0, "Ours.", "m"),
     )
-    found = [Reply("comment-5-ada", 5.0, "ada", "") for _ in range(3)]
-    typed = Reply("6.000-abc", 6.0, "ada", "Typed.")
+    found = [PersonReply("comment-5-ada", 5.0, "ada", "") for _ in range(3)]
+    typed = PersonReply("6.000-abc", 6.0, "ada", "Typed.")
     assert read_texts([*found, typed], said) == ["One.", "Two.", "", "Typed."]
 
 

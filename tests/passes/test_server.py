@@ -18,7 +18,7 @@ import sm
 from sm.adapters import procfs
 from sm.passes import loaded
 from sm.passes.fork import ELSEWHERE, describe_limits
-from sm.passes.tally import Ended, read_sums
+from sm.passes.tally import PassEnd, read_sums
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 
@@ -290,7 +290,7 @@ def test_passes_are_counted_by_their_end_also_by_the_next_server(house: House) -
         assert server.wait(HANG_S) == 0  # at once, before the sums are due to be written
         sums = read_sums(house.root.passes_made)
         assert sums
-        assert sums.ended == {Ended.DONE: number, Ended.FAILED: number}
+        assert sums.ended == {PassEnd.DONE: number, PassEnd.FAILED: number}
         assert sum(sums.took) == 2 * number
         assert 0 < sums.took_s < HANG_S
 

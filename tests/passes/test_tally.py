@@ -6,20 +6,20 @@ import pytest
 
 from sm.passes import tally
 from sm.passes.fork import ELSEWHERE
-from sm.passes.tally import BOUNDS, Ended, Tally, judge, read_sums
+from sm.passes.tally import BOUNDS, PassEnd, Tally, judge, read_sums
 
 
 @pytest.mark.parametrize(
     ("code", "ended"),
     [
-        (0, Ended.DONE),
-        (1, Ended.FAILED),
-        (128, Ended.FAILED),
-        (137, Ended.KILLED),
-        (ELSEWHERE, Ended.ELSEWHERE),
+        (0, PassEnd.DONE),
+        (1, PassEnd.FAILED),
+        (128, PassEnd.FAILED),
+        (137, PassEnd.KILLED),
+        (ELSEWHERE, PassEnd.ELSEWHERE),
     ],
 )
-def test_an_exit_code_says_how_a_pass_has_ended(code: int, ended: Ended) -> None:
+def test_an_exit_code_says_how_a_pass_has_ended(code: int, ended: PassEnd) -> None:
     assert judge(code) is ended
 
 
@@ -57,7 +57,7 @@ def test_damaged_sums_begin_anew(tmp_path: Path, said: str) -> None:
     made.write()
     sums = read_sums(path)
     assert sums
-    assert sums.ended == {Ended.DONE: 1}
+    assert sums.ended == {PassEnd.DONE: 1}
 
 
 def test_a_state_that_is_gone_stops_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.helpers import git
 
 @pytest.mark.parametrize("path", ["/" + "a" * 4000, "/nowhere", "/etc/passwd", "/dev/null/x"])
 def test_a_directory_that_cannot_be_is_refused(root: Root, path: str) -> None:
-    order = lifecycle.Order(directory=Path(path), provider="generic", command="true")
+    order = lifecycle.SessionOrder(directory=Path(path), provider="generic", command="true")
     with pytest.raises(UsageError, match="it is no directory"):
         lifecycle.begin(load_here(None), order)
     assert not root.private.exists()

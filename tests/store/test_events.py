@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from sm.store import events, journal
-from sm.store.events import KINDS, Event, Kind, Rotation, RotationStep, kind_of
+from sm.store.events import KINDS, Event, EventKind, Rotation, RotationStep, kind_of
 from sm.views.event_words import describe, name_event, tell, tell_shortly
 from tests.events import samples
 
@@ -141,4 +141,4 @@ def test_what_is_written_is_read_and_can_be_told(event: Event, tmp_path: Path) -
 
 
 def test_every_kind_has_its_events() -> None:
-    assert sorted(kind_of(kind) for kind in KINDS) == sorted(Kind)
+    assert sorted(kind_of(kind) for kind in KINDS) == sorted(EventKind)

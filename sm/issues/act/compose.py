@@ -18,7 +18,7 @@ from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels import people
-from sm.channels.channel import Reply
+from sm.channels.channel import PersonReply
 from sm.channels.comments import COMMENT
 from sm.context import documents
 from sm.context.rotation_files import is_readable
@@ -220,7 +220,7 @@ def gather(
     )
 
 
-def _find_session_answering(replies: Collection[Reply]) -> str:
+def _find_session_answering(replies: Collection[PersonReply]) -> str:
     """Find the session that has answered, if no person has."""
     if not all(one.by_session for one in replies):
         return ""

@@ -11,7 +11,7 @@ from sm.adapters.forge.model import Comment, Issue
 from sm.adapters.forge.trust import Trust
 from sm.base.nonce import make_nonce
 from sm.channels import people
-from sm.channels.channel import Asked, Reply
+from sm.channels.channel import Asked, PersonReply
 from sm.channels.comments import COMMENT
 from sm.issues.look.brief import cut
 from sm.issues.look.taken import is_trusted_comment
@@ -29,22 +29,24 @@ def add(
     key: str | None = None,
     *,
     by_session: bool = False,
-) -> Reply:
+) -> PersonReply:
     """Keep an answer until it is handed over, under `key` or its own name."""
     ensure_private_dir(directory.replies, parents=False)
     at = time.time()
-    reply = Reply(key or f"{at:.3f}-{make_nonce(3)}", at, author, text, by_session)
+    reply = PersonReply(key or f"{at:.3f}-{make_nonce(3)}", at, author, text, by_session)
     write_json(_file(directory, reply.id), reply, durable=True)
     return reply
 
 
-def find(directory: SessionDir, key: str) -> Reply | None:
+def find(directory: SessionDir, key: str) -> PersonReply | None:
     """Return the answer with this `key`."""
     return _read(_file(directory, key))
 
 
-def _read(file: Path) -> Reply | None:
-    return read_irreplaceable(file, Reply, "the agent does not get this answer: give it again")
+def _read(file: Path) -> PersonReply | None:
+    return read_irreplaceable(
+        file, PersonReply, "the agent does not get this answer: give it again"
+    )
 
 
 def _file(directory: SessionDir, key: str) -> Path:
@@ -53,7 +55,7 @@ def _file(directory: SessionDir, key: str) -> Path:
 
 def list_replies(
     session: IssueSession, issue: Issue | None, trust: Trust, asked: Escalation
-) -> tuple[tuple[Reply, ...], str]:
+) -> tuple[tuple[PersonReply, ...], str]:
     """Return the answers to what was asked, oldest first: only of the person who was first.
 
     What other trusted people answer to the same question is not for the agent: they see on the
@@ -84,7 +86,7 @@ def _question_at(said: Iterable[Comment], asked: Escalation) -> float:
     return max((at for at in own if at <= asked.at), default=asked.at)
 
 
-def read_texts(found: Iterable[Reply], comments: Iterable[Comment]) -> list[str]:
+def read_texts(found: Iterable[PersonReply], comments: Iterable[Comment]) -> list[str]:
     """Return the texts of the answers; those that are comments come from `comments`.
 
     A deleted comment has no text.
@@ -96,18 +98,18 @@ def read_texts(found: Iterable[Reply], comments: Iterable[Comment]) -> list[str]
     return [_text(reply, bodies[reply.at, reply.author]) for reply in found]
 
 
-def _text(reply: Reply, bodies: list[str]) -> str:
+def _text(reply: PersonReply, bodies: list[str]) -> str:
     if not reply.id.startswith(COMMENT):
         return reply.text
     return bodies.pop(0) if bodies else ""
 
 
-def find_last(directory: SessionDir) -> Reply | None:
+def find_last(directory: SessionDir) -> PersonReply | None:
     """Return the last answer that was typed; None if there is none on record."""
     return max(_typed(directory), key=lambda one: one.at, default=None)
 
 
-def _typed(directory: SessionDir) -> list[Reply]:
+def _typed(directory: SessionDir) -> list[PersonReply]:
     if not directory.replies.is_dir():
         return []
     files = sorted(directory.replies.glob("*.json"))

@@ -24,7 +24,7 @@ from sm.adapters.forge.review import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.errors import StateError
 from sm.base.phase import Phase, PhaseWrite
-from sm.channels.channel import Reply
+from sm.channels.channel import PersonReply
 from sm.config.schema import ProjectSettings
 from sm.issues import meters
 from sm.issues.look import phase_file, reviews
@@ -69,7 +69,7 @@ class Observation(Struct, frozen=True):
     write: PhaseWrite
     pull: PullRequest | None
     review: Review | None
-    replies: tuple[Reply, ...]
+    replies: tuple[PersonReply, ...]
     problem: str
     """Reason why the phase file cannot be read, '' if it can."""
     unread: str = ""

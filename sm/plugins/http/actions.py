@@ -60,7 +60,7 @@ def begin_session(call: Call[shapes.NewSession]) -> Any:
         raise HttpError(422, "working_dir has to be an absolute path")
     if len(wish.prompt) > TEXT_LIMIT:
         raise HttpError(413, f"the prompt is above {TEXT_LIMIT:,} characters: name a file in it")
-    order = lifecycle.Order(
+    order = lifecycle.SessionOrder(
         provider=resolve(AgentSettings(profile=wish.provider), call.machine.settings.profiles).name,
         directory=directory,
         name=wish.name,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from sm.base.need import NeedKind
-from sm.passes.tally import Ended
+from sm.passes.tally import PassEnd
 from sm.plugins.metrics.facts import LeftRequests, ScrapeFacts, SpentTokens
 from sm.views.numbers import SECONDS
 from sm.views.states import ShownState
@@ -92,7 +92,7 @@ def _heard(what: str) -> Callable[[ScrapeFacts], Samples]:
 
 def _list_passes(facts: ScrapeFacts) -> Samples:
     sums = facts.passes
-    return (((end,), sums.ended.get(end, 0)) for end in Ended) if sums else ()
+    return (((end,), sums.ended.get(end, 0)) for end in PassEnd) if sums else ()
 
 
 def _list_requests(facts: ScrapeFacts) -> Samples:

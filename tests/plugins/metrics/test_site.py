@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_plai
 
 from sm.adapters.forge.model import CheckState
 from sm.issues.look.polled import Clock, Polled
-from sm.passes.tally import BOUNDS, Ended, Sums
+from sm.passes.tally import BOUNDS, PassEnd, Sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.rest.state import ForgeFiles
 from sm.plugins.forges.web.ledger import Hour, QuotaBook, RequestCount
@@ -189,7 +189,9 @@ def test_what_it_cost_is_what_sm_cost_says(ledger: Path, browser: Browser) -> No
 def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
     ensure_private_dir(project.root.private)
     took = [1, 2, *[0] * (len(BOUNDS) - 2), 4]
-    write_json(project.root.passes_made, Sums(1.0, {Ended.DONE: 6, Ended.KILLED: 1}, took, 99.5))
+    write_json(
+        project.root.passes_made, Sums(1.0, {PassEnd.DONE: 6, PassEnd.KILLED: 1}, took, 99.5)
+    )
     ensure_private_dir(project.directory.path, parents=True)
     write_json(project.directory.polled, Polled(Clock(1.7e9), 0.25, error="secret"))
     limit = RateLimit("core", 5000, 4000, time.time() + 60)

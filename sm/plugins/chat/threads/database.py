@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sm.base.errors import StateError
 from sm.plugins.chat.threads import takeover
-from sm.store.sqlite import Connection, Layout, read_pragma, transaction
+from sm.store.sqlite import Connection, DatabaseLayout, read_pragma, transaction
 
 APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
@@ -51,14 +51,14 @@ MIGRATIONS = (
 )
 
 
-class BridgeLayout(Layout, frozen=True):
+class BridgeLayout(DatabaseLayout, frozen=True):
     """The layout of our own database, and of another program's that has threads already."""
 
     def find_version(self, connection: Connection, path: Path) -> int:
         """Return which version it is of; 0 if sm has not given it one yet.
 
         Raises:
-            StateError: as `Layout`, or its threads cannot be used.
+            StateError: as `DatabaseLayout`, or its threads cannot be used.
 
         """
         if read_pragma(connection, "application_id") != self.application:

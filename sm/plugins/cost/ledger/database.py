@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm.plugins.cost.ledger import scopes
-from sm.store.sqlite import Layout
+from sm.store.sqlite import DatabaseLayout
 
 APPLICATION = 0x736D636F
 """`application_id` of our files: "smco"."""
@@ -321,4 +321,4 @@ HOSTS = (
 """On which machine a request was made, '' for this one; and what machines tell one another."""
 
 MIGRATIONS = (FIRST, OWN, SESSIONS, scopes.STATEMENTS, COMPARED, HOSTS)
-LAYOUT = Layout(APPLICATION, MIGRATIONS)
+LAYOUT = DatabaseLayout(APPLICATION, MIGRATIONS)

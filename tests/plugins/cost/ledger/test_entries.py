@@ -22,7 +22,7 @@ from sm.plugins.cost.ledger.entries import CostLedger, name_day, open_ledger
 from sm.plugins.cost.ledger.prices import name_source, price_pending
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.sums import Sum, SumGroup, read_sums
-from sm.store.sqlite import Layout, check_shared
+from sm.store.sqlite import DatabaseLayout, check_shared
 from tests.chance import dice
 from tests.disks import fill, small_disk
 from tests.helpers import wait_for
@@ -120,7 +120,7 @@ def test_a_clock_that_was_set_back_loses_and_hides_nothing(
 
 def test_a_ledger_of_before_is_brought_up_to_date(path: Path, transcript: Path) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(database, "LAYOUT", Layout(database.APPLICATION, [database.FIRST]))
+        before.setattr(database, "LAYOUT", DatabaseLayout(database.APPLICATION, [database.FIRST]))
         with open_ledger(path) as ledger:
             assert not ledger.connection.execute(
                 "SELECT 1 FROM sqlite_schema WHERE name = 'own'"

@@ -16,7 +16,7 @@ from sm.plugins.cost.ledger import database, scopes
 from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.scopes import ADDED, CONDITIONS, NAMES, Scope
-from sm.store.sqlite import Connection, Layout, open_shared, transaction
+from sm.store.sqlite import Connection, DatabaseLayout, open_shared, transaction
 from tests.chance import dice
 from tests.helpers import wait_for
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
@@ -76,7 +76,9 @@ def test_a_ledger_without_budgets_is_brought_up_to_date(
         kept = sorted(ledger.connection.execute("SELECT * FROM used").fetchall())
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(database, "LAYOUT", Layout(database.APPLICATION, database.MIGRATIONS[:at]))
+        patch.setattr(
+            database, "LAYOUT", DatabaseLayout(database.APPLICATION, database.MIGRATIONS[:at])
+        )
         with open_shared(path, database.LAYOUT) as connection, transaction(connection):
             columns = len(connection.execute("PRAGMA table_info(requests)").fetchall())
             marks = ", ".join("?" * columns)
