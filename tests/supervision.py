@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sm.config import duration
 from sm.issues.rules.found import Left
-from sm.issues.rules.supervision import ROWS, Place, Row
+from sm.issues.rules.supervision import ROWS, ProjectWords, SupervisionRow
 
 
 def supervision_table() -> str:
@@ -14,7 +14,7 @@ def supervision_table() -> str:
     return "\n".join(_lines())
 
 
-AT = Place("shop", "CLONE", "hub", "backlog")
+AT = ProjectWords("shop", "CLONE", "hub", "backlog")
 
 
 def _lines() -> Iterator[str]:
@@ -26,7 +26,7 @@ def _lines() -> Iterator[str]:
         yield f"| {row.name} | {row.thing} | {row.fact} | {after} | {row.by} | {does} |"
 
 
-def _name_command(row: Row) -> str:
+def _name_command(row: SupervisionRow) -> str:
     """What a person is told to do about it."""
     left = Left(thing=row.thing, name="NAME", issue=7)
     return row.command.format(left=left, at=AT) or "end it, and remove its folder"

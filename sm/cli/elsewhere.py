@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from click import Command, Context
 
-    from sm.issues.runners import Answer
+    from sm.issues.runners import NodeAnswer
     from sm.sessions.caller import Caller
     from sm.sessions.project import Project
     from sm.views.place import RemotePlace
@@ -70,7 +70,7 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         return 0
 
 
-def _pass_on(answer: Answer) -> int:
+def _pass_on(answer: NodeAnswer) -> int:
     """Say what the node's `sm` has said; return its exit code."""
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)

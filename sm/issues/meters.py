@@ -15,7 +15,7 @@ from sm.base.act import ASK_DOCTOR, Act
 from sm.base.clock import format_time
 from sm.base.errors import AnsweredError, TemporaryError
 from sm.base.plugin import Part
-from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.issues.rules.allowance import Allowance, LimitStage, find_strictest
 from sm.sessions import account_faults
 from sm.sessions.account_fault import AccountFault
 from sm.sessions.failure import FailureCause
@@ -100,7 +100,7 @@ def _hold_for(known: AccountFault) -> Allowance:
     matter = f"{OF_ACCOUNT}{known.since:.3f}"
     # A lost login has no end to name; `sm needs` has an entry for the account.
     until = None if known.fault is FailureCause.ACCESS else known.until
-    return Allowance(Stage.HELD, matter, shown, until)
+    return Allowance(LimitStage.HELD, matter, shown, until)
 
 
 def list_limits(asked: Session | Project | Elsewhere) -> list[SetLimit]:
@@ -160,4 +160,4 @@ def _hold(part: Part, error: Exception) -> Allowance:
     told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
     since = error.since if isinstance(error, BlindError) else 0.0
     matter = f"{BROKEN}{part.plugin}"
-    return Allowance(Stage.BLIND, matter, told, act=ASK_DOCTOR, blind_since=since)
+    return Allowance(LimitStage.BLIND, matter, told, act=ASK_DOCTOR, blind_since=since)

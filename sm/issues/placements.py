@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sm.base.issue_id import IssueId, name_part, rank, read_part
-from sm.issues.runners import Placement, Seen
+from sm.issues.runners import KnownState, Placement
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import ProjectDir
@@ -52,11 +52,11 @@ def forget(directory: ProjectDir, issue: IssueId) -> None:
     discard(directory.placements / f"{name_part(issue)}{SUFFIX}")
 
 
-def read_seen(directory: ProjectDir) -> dict[str, Seen]:
+def read_seen(directory: ProjectDir) -> dict[str, KnownState]:
     """Return what was last seen of the sessions elsewhere, by their names."""
-    return read_rebuildable(directory.placed_seen, dict[str, Seen], limit=SEEN_LIMIT) or {}
+    return read_rebuildable(directory.placed_seen, dict[str, KnownState], limit=SEEN_LIMIT) or {}
 
 
-def keep_seen(directory: ProjectDir, seen: Mapping[str, Seen]) -> None:
+def keep_seen(directory: ProjectDir, seen: Mapping[str, KnownState]) -> None:
     """Keep what is known of all sessions elsewhere, for people and for the next look."""
     write_json(directory.placed_seen, dict(seen), limit=SEEN_LIMIT)

@@ -27,7 +27,7 @@ from sm.issues.look.taken import UntrustedTextError
 from sm.issues.rules.found import Thing
 from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, start
-from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
+from sm.issues.supervise.act import AFTER, BEFORE, DueIssue, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks, slots
 from sm.sessions import pause, registry, terminal_log
@@ -108,7 +108,7 @@ def _tend(
     yield from (error.message for error in damaged)
     scene = Scene(project, seen, sessions)
 
-    def begin(due: Sequence[Due]) -> Iterator[str]:
+    def begin(due: Sequence[DueIssue]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
     away = survey(project, seen, hears_wishes=loops)
@@ -138,9 +138,9 @@ def _finish(away: Iterable[Away], *, dry_run: bool) -> Iterator[str]:
         yield from one.finish()
 
 
-def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterator[str]:
+def _take_up_again(scene: Scene, due: Sequence[DueIssue], *, dry_run: bool) -> Iterator[str]:
     """Take up again: a living agent is adopted at once; another begins again, and needs a slot."""
-    project, admitted = scene.project, list[Due]()
+    project, admitted = scene.project, list[DueIssue]()
     for one in due:
         name = name_session(project.name, one.issue.number)
         is_adopted = one.what != TAKE_UP or name in _list_panes(scene)
@@ -194,7 +194,7 @@ def _pick_up(
         admitted = iter(waiting[: min(room, slots.count_free(project))])
     else:
         admitted = _admit(project, waiting[:room])
-    yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
+    yield from _start_all(project, (DueIssue(one, "pick up") for one in admitted), dry_run=dry_run)
 
 
 def _divide(project: Project, waiting: list[Issue]) -> tuple[list[Issue], list[tuple[Issue, str]]]:
@@ -234,7 +234,7 @@ def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
         yield issue
 
 
-def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterator[str]:
+def _start_all(project: Project, due: Iterable[DueIssue], *, dry_run: bool) -> Iterator[str]:
     """Start these issues, some side by side; yield a line for each, in their order.
 
     The next one of `due` is asked for only when it can begin.
@@ -250,13 +250,13 @@ def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterat
         yield _tell_start(project, one, partial(start, project, one.issue))
 
 
-def _start_side_by_side(project: Project, due: Iterable[Due], at_once: int) -> Iterator[str]:
+def _start_side_by_side(project: Project, due: Iterable[DueIssue], at_once: int) -> Iterator[str]:
     """Start them side by side; yield a line when its start and those before it are over."""
     # Loaded here, as a look at the status does without.
     from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(at_once) as pool:
-        begun: deque[tuple[Due, Future[IssueSession]]] = deque()
+        begun: deque[tuple[DueIssue, Future[IssueSession]]] = deque()
         for one in due:
             # A project's open objects, such as its forge, are for one thread.
             own = Project(project.config, project.settings)
@@ -280,12 +280,12 @@ def _count_at_once(project: Project) -> int:
     return min(AT_ONCE, len(os.sched_getaffinity(0)))
 
 
-def _tell_first(project: Project, begun: deque[tuple[Due, Future[IssueSession]]]) -> str:
+def _tell_first(project: Project, begun: deque[tuple[DueIssue, Future[IssueSession]]]) -> str:
     one, future = begun.popleft()
     return _tell_start(project, one, future.result)
 
 
-def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
+def _tell_start(project: Project, one: DueIssue, begin: Callable[[], object]) -> str:
     """Return the line about a start, or `Unable`."""
     name = name_session(project.name, one.issue.number)
     try:
@@ -300,5 +300,5 @@ def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
     return _line(one)
 
 
-def _line(one: Due) -> str:
+def _line(one: DueIssue) -> str:
     return f"{one.what} {spell(one.issue.number)} {one.issue.title}"

@@ -37,14 +37,14 @@ FULL = 40
 """Digits of a commit's whole name."""
 
 
-class Change(Struct, frozen=True):
+class PullChange(Struct, frozen=True):
     """Change of a pull request, as a patch, and its commit."""
 
     head: str
     patch: bytes
 
 
-def read_change(project: Project, number: int, *, limit: int | None = None) -> Change:
+def read_change(project: Project, number: int, *, limit: int | None = None) -> PullChange:
     """Read what the pull request changes on the forge: commit and patch are of one look.
 
     With a `limit`, only its first bytes.
@@ -61,7 +61,7 @@ def read_change(project: Project, number: int, *, limit: int | None = None) -> C
         # A forge gives the patch of the branch's present commit, so we check again which that is.
         before, head = head, pulls.read_head(number)
         if before == head:
-            return Change(head, patch)
+            return PullChange(head, patch)
     raise TemporaryError(f"pull request {number} has just got another commit: look again")
 
 

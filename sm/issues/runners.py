@@ -67,7 +67,7 @@ class Elsewhere(Struct, frozen=True):
     placement: Placement
 
 
-class Seen(NamedTuple):
+class KnownState(NamedTuple):
     """Known state of a session elsewhere, and since when; `words` are the runner's own for it."""
 
     standing: Standing
@@ -76,7 +76,7 @@ class Seen(NamedTuple):
     words: str = ""
 
 
-class Shown(NamedTuple):
+class NodeRow(NamedTuple):
     """Row of a session for people, as its node has said it: of its `sm status`, in JSON.
 
     `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
@@ -93,7 +93,7 @@ class Shown(NamedTuple):
     short: str = ""
 
 
-class Answer(NamedTuple):
+class NodeAnswer(NamedTuple):
     """Answer of a node's own `sm`."""
 
     code: int
@@ -110,7 +110,7 @@ class NoAnswerError(TemporaryError):
         self.sent = sent
 
 
-class RefusedError(SmError):
+class NodeRefusedError(SmError):
     """A node answers, and does not begin a session; the message has its words.
 
     `of_host`: it could begin no other either. Otherwise it finds something wrong with the issue.
@@ -149,13 +149,13 @@ class Runner(Protocol):
 
         """
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Return what is known of each, by the session's name, from one look at all of them.
 
         Each tick calls it, also without any: a host that comes back is noticed then.
         """
 
-    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Return what people are shown of each, by the session's name, within half a second.
 
         For a node that does not answer by then, it is what it said last.
@@ -170,7 +170,7 @@ class Runner(Protocol):
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Run `sm` with these arguments where the session is, in the project's clone there.
 
         `patience_s` is how long the caller waits, `silent_s` the same for a node that does not even

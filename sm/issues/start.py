@@ -24,7 +24,7 @@ from sm.config.schema import ProjectSettings
 from sm.context.rotation_files import read_last_document
 from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
-from sm.issues.act.problem import Problem, note_problem, write_problem
+from sm.issues.act.problem import SessionProblem, note_problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
 from sm.issues.look.backlog import is_workable
@@ -49,14 +49,14 @@ from sm.store.files import discard, write_atomic
 from sm.store.paths import name_session
 
 
-class Held(NamedTuple):
+class HeldClaim(NamedTuple):
     """Attempt's number, and the commit of the claim that another installation holds for it."""
 
     attempt: int
     claim: str
 
 
-NOT_HELD = Held(0, "")
+NOT_HELD = HeldClaim(0, "")
 """Value for a session that is begun for this installation itself."""
 
 
@@ -95,7 +95,7 @@ def begin_placed(project: Project, number: IssueId, attempt: int, claim: str) ->
     """
     if attempt < 1 or not claim:
         raise UsageError("an attempt has a number from 1 on, and a claim")
-    return start(project, project.forge.issues.read(number), held=Held(attempt, claim))
+    return start(project, project.forge.issues.read(number), held=HeldClaim(attempt, claim))
 
 
 def start(
@@ -104,7 +104,7 @@ def start(
     *,
     by_hand: bool = False,
     seize: bool = False,
-    held: Held = NOT_HELD,
+    held: HeldClaim = NOT_HELD,
 ) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
@@ -140,7 +140,7 @@ def start(
     return session
 
 
-def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
+def _clear_earlier(project: Project, issue: Issue, held: HeldClaim) -> None:
     """End the session of an earlier attempt that is still here; its work is kept, and told of.
 
     Raises:
@@ -179,7 +179,7 @@ def _check_not_paused(project: Project, name: str) -> None:
         raise PausedError(found.sentence)
 
 
-def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
+def put_on_record(project: Project, issue: Issue, held: HeldClaim = NOT_HELD) -> IssueSession:
     """Return the record of the issue's session; make it if it is missing or damaged."""
     session = registry.create(project.root, identify(project, issue, held))
     return session.provide(project=project)
@@ -192,7 +192,7 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
         taken.take(session, by_hand=by_hand, anew=ours and not session.attempt)
     except taken.UntrustedTextError as error:
         if ours:
-            write_problem(session.dir, Problem(error.message))
+            write_problem(session.dir, SessionProblem(error.message))
         else:
             _forget(session)
         raise
@@ -280,12 +280,12 @@ def _noted(session: IssueSession) -> Iterator[None]:
         raise
     except SmError as error:
         lasts = not isinstance(error, TemporaryError)
-        note_problem(session.dir, Problem(error.message, lasts=lasts))
+        note_problem(session.dir, SessionProblem(error.message, lasts=lasts))
         raise
     discard(session.dir.problem)
 
 
-def identify(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
+def identify(project: Project, issue: Issue, held: HeldClaim = NOT_HELD) -> IssueSession:
     """Return the session that the issue would have; nothing is written."""
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)

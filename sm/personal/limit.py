@@ -14,7 +14,7 @@ from sm.base.need import NeedKind
 from sm.base.refusal import Refusal
 from sm.issues import meters
 from sm.issues.act import limiting
-from sm.issues.rules.allowance import DEFIED_S, STOPS, Allowance, Stage
+from sm.issues.rules.allowance import DEFIED_S, STOPS, Allowance, LimitStage
 from sm.messages import alerts, queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
@@ -77,7 +77,7 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
             agent_state.overrule(session.dir, told, State.IDLE)
     text = f"may spend no more: {meters.describe(limit, time.time())}"
     key, command = f"limit:{limit.matter}", limit.command
-    if limit.stage is Stage.BLIND:  # which may come again
+    if limit.stage is LimitStage.BLIND:  # which may come again
         key += f":{spending_hold.find_stage_time(session.dir):.0f}"
     alerts.note(session, text, key, need=NeedKind.BUDGET, command=command)
     return math.inf

@@ -16,7 +16,7 @@ from sm.base.need import NeedKind
 from sm.base.text import format_count, one_line
 from sm.issues.act.unblock import offer_unblock
 from sm.issues.look.backlog import list_ready
-from sm.issues.look.polled import MISSED, Silence, read_polled
+from sm.issues.look.polled import MISSED, TickSilence, read_polled
 from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.meters import OF_ACCOUNT, find_objection
@@ -84,7 +84,7 @@ def collect_needs(
     rows: Iterable[SessionRow],
     sessions: list[IssueSession],
     known: Snapshot,
-    silence: Silence | None,
+    silence: TickSilence | None,
 ) -> list[OpenNeed]:
     """List the needs of these rows of the project's sessions, and of all else known of it.
 
@@ -133,7 +133,7 @@ def _list_short(project: Project) -> Iterator[OpenNeed]:
         )
 
 
-def _list_stopped(project: Project, silence: Silence | None) -> Iterator[OpenNeed]:
+def _list_stopped(project: Project, silence: TickSilence | None) -> Iterator[OpenNeed]:
     if silence:
         yield OpenNeed(
             key=f"{project.name}:{NeedKind.POLL}",

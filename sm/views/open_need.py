@@ -18,11 +18,11 @@ from sm.base.text import normalise, one_line
 from sm.config.schema import ProjectSettings
 from sm.issues import meters
 from sm.issues.act.limiting import SPENDING
-from sm.issues.act.problem import Problem
+from sm.issues.act.problem import SessionProblem
 from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
-from sm.issues.rules.allowance import Stage, TurnAtLimit
+from sm.issues.rules.allowance import LimitStage, TurnAtLimit
 from sm.issues.rules.needs import (
     CAUSES,
     KINDS,
@@ -30,7 +30,7 @@ from sm.issues.rules.needs import (
     UNASKED_CAUSES,
     Case,
     Need,
-    Waiting,
+    PersonWait,
     describe_need,
     find_waiting,
 )
@@ -83,14 +83,14 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
         structs.force_setattr(self, "command", self.act.command)
 
 
-def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
+def find_need(session: IssueSession, seen: Observation) -> tuple[PersonWait, Need] | None:
     """Find what the session needs a person for, by what was `seen` of it; None for nothing."""
     waiting = find_waiting(seen.facts)
     return (waiting, escalation.find_need(session, seen, waiting.row)) if waiting else None
 
 
 def make_need(
-    session: IssueSession, seen: Observation, waiting: Waiting, need: Need
+    session: IssueSession, seen: Observation, waiting: PersonWait, need: Need
 ) -> OpenNeed | None:
     """Make the entry of the list from what `find_need` has found; None if it is of no kind."""
     if need.kind is None:
@@ -103,7 +103,7 @@ def make_need(
     return put_into_words(entry, need, session.project.settings, seen.pull)
 
 
-def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
+def _begin(session: IssueSession, waiting: PersonWait, kind: NeedKind) -> OpenNeed:
     """Return the entry without its words."""
     return OpenNeed(
         key=f"{session.name}:{kind}:{waiting.matter}",
@@ -139,7 +139,7 @@ def put_into_words(
     )
 
 
-def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:
+def find_forgotten_draft(session: IssueSession, problem: SessionProblem | None) -> OpenNeed | None:
     """Find a need about a draft in the session's input line that nobody may remember any more."""
     if problem is None or problem.refusal is not Refusal.DRAFT:
         return None
@@ -152,7 +152,9 @@ def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> Open
     return _make_need_of_problem(session, "draft", problem, since)
 
 
-def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool) -> OpenNeed | None:
+def find_refused(
+    session: IssueSession, problem: SessionProblem | None, *, begun: bool
+) -> OpenNeed | None:
     """Find what a person has to change before the session can begin, or go on once it has begun.
 
     A forge may learn only a moment later what was pushed, so a session that goes on gets that time.
@@ -178,7 +180,7 @@ def find_unknown_screen(session: IssueSession) -> OpenNeed | None:
 
 
 def _make_need_of_problem(
-    session: IssueSession, row: str, problem: Problem, since: float
+    session: IssueSession, row: str, problem: SessionProblem, since: float
 ) -> OpenNeed:
     return _make_need_of_case(
         session, Case(row, session.address, trouble=redact(problem.text)), since
@@ -186,7 +188,7 @@ def _make_need_of_problem(
 
 
 def _make_need_of_case(session: IssueSession, case: Case, since: float) -> OpenNeed:
-    entry = _begin(session, Waiting(case.row, f"{since:.0f}", since), KINDS[case.row])
+    entry = _begin(session, PersonWait(case.row, f"{since:.0f}", since), KINDS[case.row])
     return put_into_words(entry, describe_need(case), session.project.settings, None)
 
 
@@ -249,7 +251,7 @@ def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
         return None
     if not limit.stops(time.time(), spending_hold.find_stage_time(session.dir)):
         return None
-    cause = CAUSES["limit-held-long" if limit.stage is Stage.BLIND else "limit-asked"]
+    cause = CAUSES["limit-held-long" if limit.stage is LimitStage.BLIND else "limit-asked"]
     turn_goes = TurnAtLimit.IS_STOPPED if state in SPENDING else TurnAtLimit.RESTS
     return OpenNeed(
         key=f"{session.name}:{NeedKind.BUDGET}:{limit.matter}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sm.config.schema import Config
     from sm.issues.look.snapshot import Snapshot
     from sm.issues.meters import SetLimit
-    from sm.issues.runners import Answer
+    from sm.issues.runners import NodeAnswer
     from sm.messages.send import QueuedMessage
     from sm.sessions.caller import Caller
     from sm.views.contexts import Gauge
@@ -104,7 +104,7 @@ class RemotePlace(Place, Protocol):
     def project(self) -> Project:
         """Project of the session, as it is configured here."""
 
-    def call(self, argv: Sequence[str], stdin: str = "") -> Answer:
+    def call(self, argv: Sequence[str], stdin: str = "") -> NodeAnswer:
         """Run that `sm` with these arguments.
 
         Raises:
@@ -133,7 +133,7 @@ class RemotePlace(Place, Protocol):
         With `notify` the calling session is told when the turn ends in which it arrives.
         """
 
-    def reply(self, text: str) -> Answer:
+    def reply(self, text: str) -> NodeAnswer:
         """Answer the agent's question; the same text said again counts once."""
 
     def read_gauge(self) -> Gauge:
@@ -153,7 +153,7 @@ class SentThere(NamedTuple):
     """
 
     id: str
-    answer: Answer | None
+    answer: NodeAnswer | None
     why: str = ""
 
 

@@ -9,7 +9,7 @@ from sm.base.errors import SmError
 from sm.config import duration
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_ready
-from sm.issues.look.polled import MISSED, Silence, read_polled, read_silence
+from sm.issues.look.polled import MISSED, TickSilence, read_polled, read_silence
 from sm.issues.look.snapshot import Snapshot, find_longest_interval, last_snapshot
 from sm.issues.work import claim
 from sm.sessions.project import Project
@@ -32,7 +32,7 @@ def is_waited_for(project: Project, sessions: Collection[IssueSession], known: S
     )
 
 
-def find_silence(project: Project, known: Snapshot) -> Silence | None:
+def find_silence(project: Project, known: Snapshot) -> TickSilence | None:
     """Return how long an expected tick is missing; None while they come, or if none ever came.
 
     An older version recorded only its last look at the forge.
@@ -44,12 +44,12 @@ def find_silence(project: Project, known: Snapshot) -> Silence | None:
     patience_s = MISSED * find_longest_interval(project.settings)
     if not known.taken_at or for_s <= patience_s or lock.is_held(directory.poll_lock):
         return None
-    return Silence(known.taken_at, for_s)
+    return TickSilence(known.taken_at, for_s)
 
 
 def find_missed(
     project: Project, sessions: Collection[IssueSession], known: Snapshot
-) -> Silence | None:
+) -> TickSilence | None:
     """Return how long no tick has come although something waits for one; None otherwise."""
     return find_silence(project, known) if is_waited_for(project, sessions, known) else None
 
@@ -67,7 +67,7 @@ def _read_taken_at(project: Project) -> float:
     return known.taken_at if known else 0.0
 
 
-def word_silence(silence: Silence) -> str:
+def word_silence(silence: TickSilence) -> str:
     """Put the silence into words for a person."""
     return f"no dev-poll has run for {duration.show(silence.for_s // 60 * 60)}"
 

@@ -17,7 +17,7 @@ from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_blockers
-from sm.issues.look.polled import Silence
+from sm.issues.look.polled import TickSilence
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
@@ -340,7 +340,7 @@ def _hint(
     project: Project,
     sessions: Collection[IssueSession],
     known: Snapshot,
-    silence: Silence | None,
+    silence: TickSilence | None,
     kept: Mapping[IssueId, str],
 ) -> str:
     if silence:

@@ -15,7 +15,7 @@ from sm.config.load import load
 from sm.issues import placements
 from sm.issues.act import attempts
 from sm.issues.poll import tick
-from sm.issues.runners import Placement, Seen, Standing
+from sm.issues.runners import KnownState, Placement, Standing
 from sm.issues.work import claim
 from sm.sessions import fence
 from sm.sessions.project import Project
@@ -42,10 +42,10 @@ class Steady(Farm):
         """Return it as it is."""
         return placement
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Say that all run."""
         now = time.time()
-        return {one.session: Seen(Standing.RUNNING, one.host, now) for one in placements}
+        return {one.session: KnownState(Standing.RUNNING, one.host, now) for one in placements}
 
 
 RUNNER = Steady()

@@ -18,7 +18,7 @@ from sm.adapters.forge.model import ReviewState
 from sm.base.need import NeedKind
 from sm.issues import placements
 from sm.issues.rules.needs import Case
-from sm.issues.runners import Placement, Shown
+from sm.issues.runners import NodeRow, Placement
 from sm.messages.observe import KEYS_S
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.activity import Evidence, Proof
@@ -491,7 +491,7 @@ def _show_there(world: World) -> str:
         need=_make_need_there(placed) if need else None,
     )
     shown = {
-        placed.session: Shown(msgspec.to_builtins(tell_status(row, time.time())), time.time() - 1)
+        placed.session: NodeRow(msgspec.to_builtins(tell_status(row, time.time())), time.time() - 1)
     }
     farm.RUNNER.shown = shown
 

@@ -44,7 +44,7 @@ from sm.issues.look import phase_file
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.needs import Case
-from sm.issues.runners import Placement, Seen, Shown, Standing
+from sm.issues.runners import KnownState, NodeRow, Placement, Standing
 from sm.messages import queue
 from sm.messages.queue import Message, MessageFolder, Mode
 from sm.plugins import OURS
@@ -463,7 +463,9 @@ def _place_there(world: World) -> None:
     session = f"dev-harb-{THERE}"
     placed = Placement("harb", THERE, session, "farm", "box", 1, "c" * 40, "x", NOW - 3000)
     placements.keep(world.harb.directory, placed)
-    placements.keep_seen(world.harb.directory, {session: Seen(Standing.RUNNING, "box", NOW - 25)})
+    placements.keep_seen(
+        world.harb.directory, {session: KnownState(Standing.RUNNING, "box", NOW - 25)}
+    )
     need = OpenNeed(
         key=f"{session}:question",
         kind=NeedKind.QUESTION,
@@ -488,7 +490,7 @@ def _place_there(world: World) -> None:
         proof=Proof(Evidence.PROCESS, NOW - 5, "7"),
         need=need,
     )
-    farm.RUNNER.shown = {session: Shown(to_builtins(tell_status(row, NOW - 15)), NOW - 15)}
+    farm.RUNNER.shown = {session: NodeRow(to_builtins(tell_status(row, NOW - 15)), NOW - 15)}
 
 
 def _spend(world: World) -> None:

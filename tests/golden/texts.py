@@ -20,7 +20,7 @@ from sm.base.phase import Phase, explain_protocol
 from sm.context import rotation_texts
 from sm.context.rotation import Cause, MessageKey, MessageKind, begin
 from sm.issues.rules import supervision
-from sm.issues.rules.allowance import Allowance, Stage, TurnAtLimit
+from sm.issues.rules.allowance import Allowance, LimitStage, TurnAtLimit
 from sm.issues.rules.found import Left
 from sm.issues.rules.material import Edited, EditedReview, Material
 from sm.issues.rules.matrix import ROWS
@@ -49,7 +49,7 @@ from tests.issues.rules.test_prompts import material
 
 NONCE = "5eedf00d"
 OVER = Allowance(
-    Stage.OVER, "issue", "$9.50 of $5.00 for this issue", None, run("sm budget raise x")
+    LimitStage.OVER, "issue", "$9.50 of $5.00 for this issue", None, run("sm budget raise x")
 )
 RICH: dict[str, Any] = {
     "said": (Comment("bob", NOW, "Why not?"),),
@@ -277,7 +277,7 @@ def _list_letters() -> Iterator[str]:
 
 
 def _list_supervision() -> Iterator[str]:
-    at = supervision.Place("shop", "/home/ada/the shop", "hub", "backlog", "tmux -L sm")
+    at = supervision.ProjectWords("shop", "/home/ada/the shop", "hub", "backlog", "tmux -L sm")
     for row in supervision.ROWS:
         left = Left(thing=row.thing, name="x", issue=7)
         said = (

@@ -15,14 +15,14 @@ from sm.base import plugin
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin, Registry
 from sm.issues.runners import (
-    Answer,
     Hindrance,
+    KnownState,
     NoAnswerError,
+    NodeAnswer,
+    NodeRefusedError,
+    NodeRow,
     Placement,
-    RefusedError,
     Runner,
-    Seen,
-    Shown,
     Standing,
 )
 from sm.plugins.hosts.plugin import PLUGIN as HOSTS
@@ -33,7 +33,7 @@ from tests.helpers import wait_for
 class Farm:
     """A `Runner` in the folder that SM_TEST_FARM names; each folder in it is a host."""
 
-    shown: Mapping[str, Shown] = MappingProxyType({})
+    shown: Mapping[str, NodeRow] = MappingProxyType({})
     """What a test has it show."""
     hindrances: Sequence[Hindrance] = ()
     """What a test has be in the way of its hosts."""
@@ -60,7 +60,7 @@ class Farm:
             raise TemporaryError("it does not answer")
         if (host / "refuses").exists():
             words = (host / "refuses").read_text()
-            raise RefusedError(words, of_host=not words.startswith("issue"))
+            raise NodeRefusedError(words, of_host=not words.startswith("issue"))
         if (host / "meets").exists():
             wait_for(lambda: list(self.folder.glob("*/meeting")), "another host")
         (host / "meeting").touch()
@@ -69,23 +69,23 @@ class Farm:
             (host / handle).write_text(Standing.RUNNING)
         return structs.replace(placement, handle=handle)
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Say what the files say."""
         self._note(f"follow {len(placements)}")
         if (self.folder / "mute").exists():
             raise TemporaryError("it does not answer")
         return {one.session: self._read(one) for one in placements}
 
-    def _read(self, placement: Placement) -> Seen:
+    def _read(self, placement: Placement) -> KnownState:
         host = self.folder / placement.host
         if (host / "away").exists():
             standing = Standing((host / "away").read_text())
-            return Seen(standing, placement.host, (host / "away").stat().st_mtime)
+            return KnownState(standing, placement.host, (host / "away").stat().st_mtime)
         path = host / placement.handle
         said = Standing(path.read_text()) if path.exists() else Standing.OVER
-        return Seen(said, placement.host, time.time())
+        return KnownState(said, placement.host, time.time())
 
-    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Nothing is shown of a file, unless a test says what."""
         return self.shown
 
@@ -102,7 +102,7 @@ class Farm:
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Say what was asked, or what the host's file `answer` says: an exit code, and a text."""
         self._note(f"call {' '.join(argv)} < {stdin}")
         host = self.folder / placement.host
@@ -110,8 +110,8 @@ class Farm:
             raise NoAnswerError("it does not answer", sent=(host / "doubt").exists())
         if (host / "answer").exists():
             code, _, said = (host / "answer").read_text().partition(" ")
-            return Answer(int(code), said, said if int(code) else "")
-        return Answer(0, " ".join(argv), "")
+            return NodeAnswer(int(code), said, said if int(code) else "")
+        return NodeAnswer(0, " ".join(argv), "")
 
     def attach(
         self, project: Project, placement: Placement, *, read_only: bool = False

@@ -12,7 +12,7 @@ import yaml
 from sm.adapters.forge.model import Issue
 from sm.config.load import load
 from sm.issues.runners import Placement
-from sm.issues.start import Held, put_on_record
+from sm.issues.start import HeldClaim, put_on_record
 from sm.issues.work.furnish import make_ready
 from sm.issues.work.takeover import claim_for
 from sm.sessions import registry
@@ -73,7 +73,7 @@ class Node:
         """A session as `begin_placed` leaves it, without an agent."""
         project = self.project
         issue = project.forge.issues.read(placement.issue)
-        session = put_on_record(project, issue, Held(placement.attempt, placement.claim))
+        session = put_on_record(project, issue, HeldClaim(placement.attempt, placement.claim))
         make_ready(session)
         return session
 

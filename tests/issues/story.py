@@ -18,7 +18,7 @@ from msgspec import json, structs
 from sm.adapters.forge.model import BOT, CheckState, PullState, ReviewState
 from sm.config.load import load
 from sm.issues.look import snapshot, wishes
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot_as_wished
 from sm.issues.look.wishes import Ear
@@ -125,7 +125,7 @@ class Herd(Farm):
         """Bring each what concerns its sessions."""
         for name, node in self.nodes.items():
             issues = [one.issue for one in placements if one.host == name]
-            share = json.decode(json.encode(make(issues)), type=Share)
+            share = json.decode(json.encode(make(issues)), type=LookShare)
             snapshot.adopt(node.project, share)
 
 

@@ -9,14 +9,14 @@ from sm.base.errors import StateError
 from sm.base.plugin import Plugin, Registry
 from sm.issues import meters
 from sm.issues.meters import Meter
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 from sm.store.paths import Root
 from sm.testing.channel import make_session
 from tests.e2e.stage import make_stage
 
-NEARLY = Allowance(Stage.NEAR, "day", "$8.20 of $10.00 today")
+NEARLY = Allowance(LimitStage.NEAR, "day", "$8.20 of $10.00 today")
 
 
 def _read(_: Session) -> Allowance | None:
@@ -76,7 +76,7 @@ def test_a_meter_that_cannot_tell_holds_everything_and_is_named(
     held = meters.read_allowance(session)
     assert held
     assert held == meters.find_objection(session.project)
-    assert held.stage is Stage.BLIND
+    assert held.stage is LimitStage.BLIND
     assert f"plugin '{name}' cannot tell what may be spent: " in held.shown
     assert why in held.shown
     assert meters.list_failures(session.project) == [held.shown]

@@ -12,8 +12,7 @@ from sm.adapters.tmux import Tmux
 from sm.base.act import run
 from sm.issues import meters, poll
 from sm.issues.look.slot import read_slot
-from sm.issues.rules.allowance import Allowance
-from sm.issues.rules.allowance import Stage as Used
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.issues.work import claim, slots
 from sm.sessions import monitors
 from sm.store.paths import Root
@@ -137,7 +136,9 @@ def test_nothing_new_is_begun_that_a_meter_is_against(
     stage = make(max_sessions=3)
     for title in ("One", "Two", "Three"):
         stage.file_issue(title)
-    spent = Allowance(Used.OVER, "day", "$4.10 of $5.00 today", None, run("sm budget raise harb"))
+    spent = Allowance(
+        LimitStage.OVER, "day", "$4.10 of $5.00 today", None, run("sm budget raise harb")
+    )
     asked = iter((None, None, spent, spent))
     monkeypatch.setattr(meters, "find_objection", lambda _: next(asked))
     assert list(poll.tick(stage.project)) == ["pick up #1 One"]

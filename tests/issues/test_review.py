@@ -18,7 +18,7 @@ from sm.base.errors import AnsweredError, TemporaryError, UsageError
 from sm.config.load import load
 from sm.issues import review
 from sm.issues.look.escalation import find_review_page
-from sm.issues.review import Change
+from sm.issues.review import PullChange
 from sm.issues.rules.needs import Case, describe_need
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -134,7 +134,7 @@ class Moving:
 @pytest.mark.parametrize("pushes", [0, 1, 2])
 def test_changes_and_commit_are_of_one_look(pushes: int) -> None:
     project: Any = SimpleNamespace(forge=SimpleNamespace(pulls=Moving(pushes)))
-    assert review.read_change(project, 1) == Change(f"{pushes:040x}", f"+{pushes}".encode())
+    assert review.read_change(project, 1) == PullChange(f"{pushes:040x}", f"+{pushes}".encode())
 
 
 def test_what_never_stands_still_is_not_shown() -> None:

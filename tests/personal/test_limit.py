@@ -17,7 +17,7 @@ from sm.base.refusal import Refusal
 from sm.config import cache, usable
 from sm.config.load import load_any
 from sm.issues import meters
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.messages import queue
 from sm.messages.queue import MessageFolder
 from sm.messages.stopping import StopResult
@@ -30,7 +30,7 @@ from sm.store.events import PersonTold
 from sm.store.paths import Root
 from tests.residents import settle
 
-OVER = Allowance(Stage.OVER, "session:5", "$5.00 of $5.00", None, run("sm budget raise ann 5"))
+OVER = Allowance(LimitStage.OVER, "session:5", "$5.00 of $5.00", None, run("sm budget raise ann 5"))
 
 
 @pytest.fixture

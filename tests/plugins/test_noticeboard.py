@@ -23,7 +23,7 @@ from sm.base.act import run
 from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
 from sm.issues import meters
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.issues.runners import Runner, load_runner
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession
@@ -104,12 +104,12 @@ def test_a_notice_says_what_may_still_be_spent(tmp_path: Path, root: Root) -> No
     )
     free = meters.read_allowance(session)
     assert free
-    assert free.stage is Stage.FREE
+    assert free.stage is LimitStage.FREE
     board.mkdir()
     (board / "held").write_text("the hall is closed\n")
     command = f"rm {board / 'held'}"
     held = meters.read_allowance(session)
-    assert held == Allowance(Stage.HELD, "board", "the hall is closed", act=run(command))
+    assert held == Allowance(LimitStage.HELD, "board", "the hall is closed", act=run(command))
     assert meters.find_objection(session.project) == held
 
 

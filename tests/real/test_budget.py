@@ -18,7 +18,7 @@ import yaml
 
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.entries import BILLIONTHS
 from sm.plugins.cost.ledger.prices import find_price
@@ -292,7 +292,7 @@ def break_limit(
         assert Path(spender.document).read_text() == "So far.\n"
     (row,) = json.loads(stage.sm("budget", "--json").stdout)
     assert row["scope"].removeprefix("project-") == kind
-    assert row["stage"] in (Stage.OVER, Stage.SPENT)
+    assert row["stage"] in (LimitStage.OVER, LimitStage.SPENT)
     used = measure() * row["limit"]
     assert row["used"] - row["not_known"] <= used * 1.0001
     assert used <= row["used"] * 1.0001

@@ -17,7 +17,7 @@ from sm.adapters.agent.screen import Screen, read
 from sm.base import plugin
 from sm.base.plugin import Registry
 from sm.config import usable
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, pause, registry
 from sm.sessions.agent_state import State
@@ -58,7 +58,7 @@ class Spender:
     board: Path
     breaks_at: int
     subagents: bool = False
-    stage: Stage = Stage.OVER
+    stage: LimitStage = LimitStage.OVER
     seen: list[float] = field(default_factory=list)
     broken_at: float = 0.0
     usage: Usage | None = None
@@ -77,7 +77,7 @@ class Spender:
             if self.usage is None:
                 self.board.mkdir(exist_ok=True)
                 (self.board / self.stage).write_text("$10.00 of $10.00 for this issue\n")
-        if self.broken_at and self.stage is Stage.HELD:
+        if self.broken_at and self.stage is LimitStage.HELD:
             return Reply("I wait.", usage=self.usage)
         is_subagent = "x-claude-code-agent-id" in request.headers
         if self.subagents and not is_subagent:
@@ -151,7 +151,7 @@ class Work:
             print(self.session.dir.monitor_log.read_text())
             raise
 
-    def raise_limit(self, stage: Stage = Stage.OVER) -> None:
+    def raise_limit(self, stage: LimitStage = LimitStage.OVER) -> None:
         (self.board / stage).unlink()
         registry.poke(self.session.dir)
 
@@ -235,7 +235,7 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     assert work.state is State.IDLE
     need = work.stage.find_need("budget")
     assert "$10.00 of $10.00" in need["text"]
-    assert need["command"] == f"rm {work.board / Stage.OVER}"
+    assert need["command"] == f"rm {work.board / LimitStage.OVER}"
     story = work.stage.sm("trace", "1").stdout
     print(story, work.stage.sm("status").stdout)
     for words in (
@@ -282,7 +282,7 @@ def test_what_is_said_near_a_limit_comes_once_although_passes_die_at_it(
     work: Work, api: Api
 ) -> None:
     points = around(StepVerb.MENTION)
-    spender = api.model = Spender(work.board, breaks_at=3, stage=Stage.NEAR)
+    spender = api.model = Spender(work.board, breaks_at=3, stage=LimitStage.NEAR)
     work.begin(crash_at(work.stage, points))
     work.wait(lambda: spender.broken_at and "limit-near" in work.rows(), "the word")
     assert_died_at(work.stage, points)
@@ -294,10 +294,10 @@ def test_what_is_said_near_a_limit_comes_once_although_passes_die_at_it(
 
 def test_a_held_session_goes_on_once_although_passes_die_at_it(work: Work, api: Api) -> None:
     points = around(StepVerb.LET_GO_ON)
-    api.model = Spender(work.board, breaks_at=3, stage=Stage.HELD)
+    api.model = Spender(work.board, breaks_at=3, stage=LimitStage.HELD)
     work.begin(crash_at(work.stage, points))
     work.wait(lambda: "limit-held" in work.rows(), "the hold")
-    work.raise_limit(Stage.HELD)
+    work.raise_limit(LimitStage.HELD)
     work.wait(lambda: "limit-gone" in work.rows(), "it to go on")
     assert_died_at(work.stage, points)
     assert work.rows().count("limit-gone") == 1
@@ -313,7 +313,7 @@ def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
     work.wait(lambda: work.screen().draft == "half a line", "the draft")
     spender.breaks_at, spender.broken_at = len(spender.seen), time.time()
     work.board.mkdir(exist_ok=True)
-    (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+    (work.board / LimitStage.OVER).write_text("$10.00 of $10.00 for this issue\n")
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
     work.wait(lambda: "limit-asked" in work.rows(), "the question")
     assert len(spender.beyond) <= BEYOND
@@ -332,7 +332,7 @@ def test_a_paused_agent_in_mid_turn_is_interrupted_at_its_limit_and_stays_paused
     seen = len(spender.seen)
     work.wait(lambda: len(spender.seen) > seen + 2, "its turn to go on all the same")
     work.board.mkdir(exist_ok=True)
-    (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+    (work.board / LimitStage.OVER).write_text("$10.00 of $10.00 for this issue\n")
     seen = len(spender.seen)
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
     count = len(spender.seen)

@@ -12,7 +12,7 @@ import pytest
 
 from sm.adapters.agent.codex_limits import CodexLimits, Limit, read_limits
 from sm.base.clock import format_time
-from sm.issues.rules.allowance import Stage as Spent
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.windows import figures
 from sm.plugins.windows.hold import UNHELD, judge_session
 from sm.plugins.windows.rules import judge
@@ -76,7 +76,7 @@ def assert_held(session: Session, account: Path) -> None:
     assert (folder, others) == (str(account), [])
     held = judge(told.usage, told.at, time.time(), hold=90)
     assert held
-    assert (held.stage, held.shown) == (Spent.HELD, "five hours: 94 % used")
+    assert (held.stage, held.shown) == (LimitStage.HELD, "five hours: 94 % used")
 
 
 def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, api: Api) -> None:

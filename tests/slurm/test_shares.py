@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.adapters import own_start
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.issue_id import IssueId
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement
 from sm.plugins.hosts.slurm import shares
@@ -27,10 +27,10 @@ def placement(issue: int, attempt: int = 1) -> Placement:
     return Placement("harb", issue, f"dev-harb-{issue}", "slurm", "n1", attempt, "c" * 40, "17")
 
 
-def share(issue: IssueId, title: str = "a", taken_at: float = NOW) -> Share:
+def share(issue: IssueId, title: str = "a", taken_at: float = NOW) -> LookShare:
     seen = Snapshot(taken_at, (Issue(issue, title, IssueState.OPEN, author="ada", at=1.0),))
     covers = {str(issue): (f"fix/{issue}", "main")}
-    return Share(seen=seen, covers=covers, basis="b", account="sm", lasts_s=120.0)
+    return LookShare(seen=seen, covers=covers, basis="b", account="sm", lasts_s=120.0)
 
 
 def test_a_job_is_brought_what_is_new_to_it_and_soon_what_it_counts_on() -> None:
@@ -54,7 +54,7 @@ def test_no_job_waits_for_a_look_that_it_wishes_for(
     monkeypatch.setattr(own_start, "start", lambda *words, **how: None)
     project = make_stage(tmp_path, auto=False).project
 
-    def make(issues: Collection[IssueId]) -> Share:
+    def make(issues: Collection[IssueId]) -> LookShare:
         [issue] = issues
         return structs.replace(share(issue), wait_s=20.0)
 

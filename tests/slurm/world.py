@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from sm.issues import placements
-from sm.issues.runners import Placement, Seen
+from sm.issues.runners import KnownState, Placement
 from sm.plugins.hosts.slurm.queue import name_job
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -80,7 +80,7 @@ class World:
         return placements.list_placements(self.project.directory)
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[KnownState]:
         """What the last tick has seen."""
         return list(placements.read_seen(self.project.directory).values())
 

@@ -15,7 +15,7 @@ from sm.adapters.forge.model import CheckState, PullState
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
-from sm.issues.act.problem import Problem, write_problem
+from sm.issues.act.problem import SessionProblem, write_problem
 from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -97,7 +97,7 @@ def test_what_waits_for_a_person_in_the_terminal_is_no_problem_and_hides_no_revi
 ) -> None:
     session = put_session(project, 1, phase="PHASE:awaiting_review\n")
     put_snapshot(project, an_issue(1), a_pull(24, "fix/1", CheckState.SUCCESS))
-    write_problem(session.dir, Problem("its end waits", refusal))
+    write_problem(session.dir, SessionProblem("its end waits", refusal))
     for there in ({session.name: refusal}, {}):
         [row] = make_rows(project, time.time(), [session], read_last_look(project), there)
         assert row.waits_for == f"a review of pull request #24; {HELD[refusal]}"
@@ -113,7 +113,7 @@ def test_a_merge_is_called_one_while_a_person_keeps_its_session(
     session = put_session(project, 1, phase=phase)
     pull = structs.replace(a_pull(24, "fix/1", CheckState.SUCCESS), state=PullState.MERGED)
     put_snapshot(project, an_issue(1), structs.replace(pull, closed_at=time.time()))
-    write_problem(session.dir, Problem("its end waits", Refusal.TYPING))
+    write_problem(session.dir, SessionProblem("its end waits", Refusal.TYPING))
     [row] = read_overview(project, time.time()).sessions
     assert (row.state, row.problem, row.need) == (ShownState.MERGED, "", None)
     assert row.waits_for.endswith("the person in its terminal (its end waits)")

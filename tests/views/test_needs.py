@@ -25,10 +25,10 @@ from sm.base.refusal import Refusal
 from sm.cli.need_lines import draw_needs
 from sm.cli.root import cli
 from sm.config.load import load
-from sm.issues.act.problem import Problem, write_problem
+from sm.issues.act.problem import SessionProblem, write_problem
 from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import room
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.issues.rules.needs import KINDS, Case, describe_need
 from sm.sessions import account_faults, agent_state
 from sm.sessions.history import StepVerb
@@ -303,7 +303,7 @@ def test_what_keeps_issues_from_being_begun_is_somebodys_matter_unless_it_ends_b
 ) -> None:
     put_snapshot(project, an_issue(1, "backlog"))
     spent = Allowance(
-        Stage.OVER, "day", "$4.10 of $5.00 today", None, act.run("sm budget raise harb")
+        LimitStage.OVER, "day", "$4.10 of $5.00 today", None, act.run("sm budget raise harb")
     )
     monkeypatch.setattr(needs, "find_objection", lambda _: spent)
     need = only(project)
@@ -317,7 +317,7 @@ def test_what_keeps_issues_from_being_begun_is_somebodys_matter_unless_it_ends_b
 def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project) -> None:
     session = put_session(project, 1)
     put_snapshot(project, an_issue(1))
-    held = Problem("its end waits", Refusal.DRAFT)
+    held = SessionProblem("its end waits", Refusal.DRAFT)
     write_problem(session.dir, held, time.time() - LEFT_S + 60)
     assert list_needs(project) == []
     write_problem(session.dir, held, time.time() - LEFT_S - 1)
@@ -329,7 +329,7 @@ def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project)
 def test_what_is_refused_until_a_person_changes_something_is_in_the_list(project: Project) -> None:
     session = put_session(project, 1)
     put_snapshot(project, an_issue(1))
-    refused = Problem("remote 'origin' refuses the push: GH013", lasts=True)
+    refused = SessionProblem("remote 'origin' refuses the push: GH013", lasts=True)
     write_problem(session.dir, refused, time.time() - REFUSED_FOR_S + 20)
     assert list_needs(project) == [], "a forge may learn of a push a moment later"
     write_problem(session.dir, structs.replace(refused, lasts=False), time.time() - REFUSED_FOR_S)

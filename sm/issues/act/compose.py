@@ -31,7 +31,7 @@ from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts
-from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
+from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, LongText, Material
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
@@ -61,7 +61,7 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
     needed = _list_sources(decision.row.steps)
     material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
-    if seen.facts.red and Source.LOG in needed and not restarts:
+    if seen.facts.red and LongText.LOG in needed and not restarts:
         _refuse_outage(session.project, material, seen.facts)
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
@@ -80,11 +80,11 @@ def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
         raise OutageError(facts.run, reason)
 
 
-def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
+def _list_sources(steps: Iterable[Step]) -> frozenset[LongText]:
     """Collect the long texts of the forge that these steps quote."""
     found = {source for step in steps for source in SOURCES.get(step.text, ())}
     if any(step.verb is StepVerb.WRITE_CI_RESULT for step in steps):
-        found.add(Source.LOG)
+        found.add(LongText.LOG)
     return frozenset(found)
 
 
@@ -148,13 +148,13 @@ def gather(
     session: IssueSession,
     seen: Observation,
     work: GitState,
-    needed: Collection[Source] = tuple(Source),
+    needed: Collection[LongText] = tuple(LongText),
 ) -> Material:
     """Gather all that a text may quote; of the long texts only what is `needed`."""
     project = session.project
     settings, facts = project.settings, seen.facts
     channels = people.open_channels(session)
-    issue = issue_of(session) if Source.ISSUE in needed else _read_known(session)
+    issue = issue_of(session) if LongText.ISSUE in needed else _read_known(session)
     said = _read_comments(session) if _has_comments(seen, needed) else ()
     return Material(
         project=settings.name,
@@ -170,11 +170,11 @@ def gather(
         repeated=_is_repeated(facts),
         check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
         review=reviews.take(session, seen.pull, seen.review)
-        if Source.REVIEW in needed
+        if LongText.REVIEW in needed
         else seen.review,
         said=seen.heard.comments if seen.heard and seen.facts.said else (),
         discussion=discussion.read_discussion(session, seen.pull.number)[-discussion.LATEST :]
-        if Source.DISCUSSION in needed and seen.pull
+        if LongText.DISCUSSION in needed and seen.pull
         else (),
         phase=seen.write.phase,
         phase_text=seen.write.text,
@@ -258,8 +258,8 @@ def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, .
     return tuple(filter(None, pages))
 
 
-def _has_conflicts(facts: Facts, needed: Collection[Source]) -> bool:
-    return facts.conflicts and Source.CONFLICTS in needed
+def _has_conflicts(facts: Facts, needed: Collection[LongText]) -> bool:
+    return facts.conflicts and LongText.CONFLICTS in needed
 
 
 def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
@@ -272,16 +272,16 @@ def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
         return ()  # the agent sees them when it rebases
 
 
-def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
+def _has_log(seen: Observation, needed: Collection[LongText]) -> bool:
     """Whether the log is wanted and there is one: CI keeps none of a run that passed."""
-    return Source.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
+    return LongText.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
 
 
 def _whole_pull(
-    session: IssueSession, seen: Observation, needed: Collection[Source]
+    session: IssueSession, seen: Observation, needed: Collection[LongText]
 ) -> PullRequest | None:
     """Return the pull request; with all that the forge says of its merge if that is `needed`."""
-    if seen.pull is None or Source.MERGE not in needed:
+    if seen.pull is None or LongText.MERGE not in needed:
         return seen.pull
     return session.project.forge.pulls.read(seen.pull.number)
 
@@ -292,9 +292,9 @@ def _is_repeated(facts: Facts) -> bool:
     return again or not facts.limits.repeats_ci
 
 
-def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
+def _has_comments(seen: Observation, needed: Collection[LongText]) -> bool:
     """Whether an answer is a comment, whose text is on the forge."""
-    return Source.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
+    return LongText.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
 
 
 def _read_comments(session: IssueSession) -> tuple[Comment, ...]:

@@ -21,7 +21,7 @@ from sm.channels.channel import Word
 from sm.context import documents
 from sm.issues.act import limiting
 from sm.issues.act.compose import launch_with
-from sm.issues.act.problem import Problem
+from sm.issues.act.problem import SessionProblem
 from sm.issues.look import phase_file, reviews, taken
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.first_asked import find_first
@@ -49,7 +49,7 @@ from sm.store.files import write_atomic
 class NotNowError(TemporaryError):
     """The message of a step cannot be handed over at the moment; the plan stays."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SessionProblem) -> None:
         super().__init__(problem.sentence)
         self.problem = problem
 
@@ -90,12 +90,12 @@ def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
     if outcome.is_delivered:
         return step.name
     if outcome.refusal is Refusal.BLOCKED:  # a person may change that
-        raise NotNowError(Problem("not delivered", outcome.refusal))
+        raise NotNowError(SessionProblem("not delivered", outcome.refusal))
     if outcome.status is Status.REFUSED:
         raise PointlessError(f"not delivered: {outcome.sentence}")
     if outcome.refusal:
-        raise NotNowError(Problem("not delivered yet", outcome.refusal))
-    raise NotNowError(Problem(f"not delivered yet: {outcome.status}"))
+        raise NotNowError(SessionProblem("not delivered yet", outcome.refusal))
+    raise NotNowError(SessionProblem(f"not delivered yet: {outcome.status}"))
 
 
 def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
@@ -133,9 +133,9 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     by, note = Message(id=ident, text=""), partial(spending_hold.note_stop, session.dir, ident)
     found = stop_all(session, by, partial(find_obstacle, session, Disturbance.BRAKE), note)
     if isinstance(found, Refusal):
-        raise NotNowError(Problem("its turn goes on", found))
+        raise NotNowError(SessionProblem("its turn goes on", found))
     if found is StopResult.NO_END:
-        raise NotNowError(Problem(f"its turn goes on: {found}"))
+        raise NotNowError(SessionProblem(f"its turn goes on: {found}"))
     if found is StopResult.NO_KEY:
         return str(found)
     # No hook tells of an interruption.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sm.base.need import NeedKind
 from sm.config import duration
-from sm.issues.look.polled import Silence, read_silence
+from sm.issues.look.polled import TickSilence, read_silence
 from sm.issues.look.room import list_shortages
 from sm.messages import alerts
 from sm.sessions.session import IssueSession
@@ -33,7 +33,7 @@ def _tell_of_silence(session: IssueSession) -> None:
         _note(session, text, f"no-dev-poll:{silence.since:.3f}", NeedKind.POLL, START)
 
 
-def _describe_silence(silence: Silence) -> str:
+def _describe_silence(silence: TickSilence) -> str:
     """Say how long there has been no tick, and what that means."""
     ago = duration.show(silence.for_s // 60 * 60)
     return f"its last tick was completed {ago} ago, and until the next one no issue is taken up"

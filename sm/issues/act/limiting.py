@@ -6,7 +6,7 @@ import math
 import time
 
 from sm.issues import meters
-from sm.issues.rules.allowance import STOPPING, Allowance, Stage
+from sm.issues.rules.allowance import STOPPING, Allowance, LimitStage
 from sm.sessions import agent_state, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
@@ -33,7 +33,7 @@ def tend(session: Session) -> float:
     if allowance is None or not may_spend(session):
         return math.inf
     look_at = time.time() + LOOK_S
-    if allowance.stage is Stage.BLIND:
+    if allowance.stage is LimitStage.BLIND:
         return min(look_at, allowance.stops_at(spending_hold.find_stage_time(session.dir)))
     return look_at
 
@@ -48,7 +48,7 @@ def _mark(session: Session, allowance: Allowance | None) -> None:
 def may_stop(session: Session) -> bool:
     """Whether the mark says that a turn which runs has to end, now or soon."""
     known = spending_hold.read(session.dir)
-    return known is not None and known.stage in (Stage.BLIND, *STOPPING)
+    return known is not None and known.stage in (LimitStage.BLIND, *STOPPING)
 
 
 def must_stop(session: Session, allowance: Allowance | None) -> bool:

@@ -12,7 +12,7 @@ from sm.store.files import decode_json, read_guarded, write_json
 from sm.store.paths import SessionDir
 
 
-class Problem(Struct, frozen=True, omit_defaults=True):
+class SessionProblem(Struct, frozen=True, omit_defaults=True):
     """Problem of a session; `refusal` if something in the agent's terminal is in the way.
 
     `lasts`: the same try fails until a person changes something, such as a rule of the remote.
@@ -32,7 +32,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
         return f"{self.text}: {self.refusal.sentence}" if self.refusal else self.text
 
 
-def read_problem(directory: SessionDir) -> Problem | None:
+def read_problem(directory: SessionDir) -> SessionProblem | None:
     """Read what is in the way, None for nothing.
 
     Raises:
@@ -43,19 +43,21 @@ def read_problem(directory: SessionDir) -> Problem | None:
     if data is None:
         return None
     try:
-        return decode_json(data, Problem, directory.problem)
+        return decode_json(data, SessionProblem, directory.problem)
     except StateError:
         return _parse_sentence(data.decode("utf-8", "replace").strip())
 
 
-def _parse_sentence(sentence: str) -> Problem:
+def _parse_sentence(sentence: str) -> SessionProblem:
     """Read the problem of a file that an older version wrote: a sentence alone."""
     text, _, end = sentence.partition(": ")
     refusal = find_refusal(end)
-    return Problem(text, refusal) if refusal else Problem(sentence)
+    return SessionProblem(text, refusal) if refusal else SessionProblem(sentence)
 
 
-def write_problem(directory: SessionDir, problem: Problem, since: float | None = None) -> None:
+def write_problem(
+    directory: SessionDir, problem: SessionProblem, since: float | None = None
+) -> None:
     """Write the problem; the file's time is its beginning (seconds since 1970; default: now).
 
     Raises:
@@ -67,7 +69,7 @@ def write_problem(directory: SessionDir, problem: Problem, since: float | None =
         os.utime(directory.problem, (since, since))
 
 
-def note_problem(directory: SessionDir, problem: Problem) -> None:
+def note_problem(directory: SessionDir, problem: SessionProblem) -> None:
     """Write the problem; the file keeps its time if it says the same already."""
     if read_problem(directory) != problem:
         write_problem(directory, problem)

@@ -33,11 +33,11 @@ from sm.issues.act.effects import (
 )
 from sm.issues.act.forge_answers import answer_requests
 from sm.issues.act.holdups import tell_of_holdups
-from sm.issues.act.problem import Problem, read_problem, write_problem
+from sm.issues.act.problem import SessionProblem, read_problem, write_problem
 from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
-from sm.issues.rules.decide import Decision, Held, decide
+from sm.issues.rules.decide import Decision, HeldReaction, decide
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.slots import is_at_work, needs_slot
@@ -348,7 +348,7 @@ def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> Non
         slots.free(session)
 
 
-def _note_held(session: IssueSession, held: Held | None) -> None:
+def _note_held(session: IssueSession, held: HeldReaction | None) -> None:
     """Show people what waits for a person at the terminal; the journal has it once.
 
     A draft may be forgotten there: after a while somebody has to know.
@@ -357,7 +357,7 @@ def _note_held(session: IssueSession, held: Held | None) -> None:
     if held is None:
         discard(directory.problem)
         return
-    problem = Problem(f"{held.deed} waits", held.refusal)
+    problem = SessionProblem(f"{held.deed} waits", held.refusal)
     if read_problem(directory) != problem:
         write_problem(directory, problem)
         session.project.record(events.Waiting(session=session.name, reason=problem.sentence))
@@ -477,7 +477,7 @@ def _check_hands(session: IssueSession, plan: Plan) -> None:
         None if pending.is_commanded(session, plan) else find_obstacle(session, Disturbance.END)
     )
     if refusal:
-        raise NotNowError(Problem(f"{Disturbance.END} waits", refusal))
+        raise NotNowError(SessionProblem(f"{Disturbance.END} waits", refusal))
 
 
 def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:

@@ -17,7 +17,7 @@ from sm.base.clock import is_ahead
 from sm.base.errors import SmError, TemporaryError
 from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
-from sm.issues.act.problem import Problem, read_problem, write_problem
+from sm.issues.act.problem import SessionProblem, read_problem, write_problem
 from sm.issues.act.refusals import REFUSALS
 from sm.sessions import pause
 from sm.sessions.history import TELLING, StepVerb
@@ -107,7 +107,7 @@ def note_obstacle(session: IssueSession, error: SmError) -> float:
     if isinstance(error, NotNowError):
         problem = error.problem
     else:
-        problem = Problem(error.message, lasts=isinstance(error, REFUSALS))
+        problem = SessionProblem(error.message, lasts=isinstance(error, REFUSALS))
     known, now = read_problem(session.dir), time.time()
     is_known = known is not None and structs.replace(known, not_before=0.0) == problem
     since = session.dir.problem.stat().st_mtime if is_known else now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.issues.act.effects import EFFECTS, NotNowError
-from sm.issues.act.problem import Problem
+from sm.issues.act.problem import SessionProblem
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.rules.endings import CLOSE, FINISH, LET_GO, SETTLE
 from sm.issues.rules.rows import Step
@@ -29,7 +29,7 @@ def let_go(session: IssueSession, issue: Issue) -> None:
 
     """
     if refusal := find_obstacle(session, Disturbance.END):
-        raise NotNowError(Problem(f"{Disturbance.END} waits", refusal))
+        raise NotNowError(SessionProblem(f"{Disturbance.END} waits", refusal))
     project = session.project
     pull = project.forge.pulls.find_newest(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""

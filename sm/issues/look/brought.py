@@ -36,7 +36,7 @@ Lines = tuple[str, str]
 """Branch, and the base into which it is to be merged."""
 
 
-class Share(Struct, frozen=True, kw_only=True):
+class LookShare(Struct, frozen=True, kw_only=True):
     """Part of a look that concerns some issues, as it travels to a node.
 
     `taken_at` of `seen` is by the clock of whoever gets it, and no later than the look was. `basis`
@@ -59,7 +59,7 @@ class Share(Struct, frozen=True, kw_only=True):
 class Brought(Struct, frozen=True, kw_only=True):
     """Share as it is kept: it came at `came_at`, and holds until `until` (seconds since 1970)."""
 
-    share: Share
+    share: LookShare
     came_at: float
     until: float
 
@@ -96,7 +96,7 @@ def narrow(
     lasts_s: float,
     wait_s: float,
     sharers: int = 1,
-) -> Share:
+) -> LookShare:
     """Return the part of a look that concerns these issues, by our own clock."""
     base = project.primary_branch
     covers = {name_part(number): (project.branch(number), base) for number in issues}
@@ -109,7 +109,7 @@ def narrow(
         refs={ref: commit for ref, commit in seen.refs.items() if ref in refs},
         writers=seen.writers,
     )
-    return Share(
+    return LookShare(
         seen=part,
         covers=covers,
         basis=describe_basis(project),
@@ -133,7 +133,7 @@ def describe_basis(project: ProjectSettings) -> str:
 # The receiver
 
 
-def check(project: Project, share: Share) -> None:
+def check(project: Project, share: LookShare) -> None:
     """Refuse a share that shows another thing than a look from here would.
 
     A look tells by the account what `sm` has written itself: with another account, its questions
@@ -152,7 +152,7 @@ def check(project: Project, share: Share) -> None:
         raise UsageError(f"'{name}' has another account here: '{ours}', not '{share.account}'")
 
 
-def keep(directory: ProjectDir, share: Share) -> Brought:
+def keep(directory: ProjectDir, share: LookShare) -> Brought:
     """Keep the share that has just come, in the place of the one before."""
     now = time.time()
     if share.seen.taken_at > now:  # the clock was set back since it was asked for

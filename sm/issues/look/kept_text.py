@@ -19,7 +19,7 @@ from sm.store import events
 from sm.store.files import discard, write_json
 
 
-class Part(Struct, frozen=True):
+class KeptPart(Struct, frozen=True):
     """Part as the forge has it; `editor` has saved it last, '' if the forge does not say who."""
 
     text: str
@@ -52,7 +52,7 @@ class KeptText(Struct, frozen=True, kw_only=True):
         """Return the text of each part, as the agent knows it."""
         raise NotImplementedError
 
-    def heed(self, now: Mapping[str, Part], is_trusted: Callable[[str], bool]) -> Heeded:
+    def heed(self, now: Mapping[str, KeptPart], is_trusted: Callable[[str], bool]) -> Heeded:
         """Compare the text with the forge's; `is_trusted` judges who has saved a part."""
         known, passed_over = self.list_parts(), dict(self.passed_over)
         changed, editors, strangers = dict[str, str](), list[str](), dict[str, str]()

@@ -87,7 +87,7 @@ class Polled(Struct, frozen=True, omit_defaults=True):
         return sorted(self.gaps_s)[(len(self.gaps_s) - 1) // 2] if self.gaps_s else 0.0
 
 
-class Silence(Struct, frozen=True):
+class TickSilence(Struct, frozen=True):
     """Time without ticks: since `since` (seconds since 1970), by now `for_s` seconds."""
 
     since: float
@@ -136,7 +136,7 @@ def _write(directory: ProjectDir, began: float, unable: list[str], error: str) -
     discard(directory.poll_missed)
 
 
-def read_silence(project: Project) -> Silence | None:
+def read_silence(project: Project) -> TickSilence | None:
     """Return how long expected ticks are missing; None while they come, or none ever came.
 
     A tick that takes long is under way, and is not missed.
@@ -147,7 +147,7 @@ def read_silence(project: Project) -> Silence | None:
     # The last holder of the lock has written it by now.
     if (last := read_polled(directory)) is None:
         return None
-    silence = Silence(last.clock.at, Clock.read().count_since(last.clock))
+    silence = TickSilence(last.clock.at, Clock.read().count_since(last.clock))
     return silence if silence.for_s > find_patience(project, last) else None
 
 

@@ -15,8 +15,8 @@ from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Revie
 from sm.adapters.forge.trust import Trust
 from sm.issues.look.kept_text import (
     Heeded,
+    KeptPart,
     KeptText,
-    Part,
     keep_edited,
     note_passed_over,
     pass_over,
@@ -116,9 +116,9 @@ def _note(session: IssueSession, key: str, editor: str) -> None:
     note_passed_over(session, REVIEW if key == REVIEW else REMARK, editor)
 
 
-def _list_parts(review: Review) -> dict[str, Part]:
-    remarks = {key: Part(one.body, one.editor) for key, one in _by_key(review.comments).items()}
-    return {REVIEW: Part(review.body, review.editor)} | remarks
+def _list_parts(review: Review) -> dict[str, KeptPart]:
+    remarks = {key: KeptPart(one.body, one.editor) for key, one in _by_key(review.comments).items()}
+    return {REVIEW: KeptPart(review.body, review.editor)} | remarks
 
 
 def _by_key(remarks: Iterable[InlineComment]) -> dict[str, InlineComment]:

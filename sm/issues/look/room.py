@@ -18,7 +18,7 @@ from sm.base.errors import SmError
 from sm.base.issue_id import read_part
 from sm.base.text import format_count
 from sm.config.schema import KeepFree
-from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
+from sm.issues.rules.room import MEGABYTE, FreeRoom, explain_bytes, explain_disk
 from sm.sessions.false_starts import list_faults
 from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
@@ -65,8 +65,8 @@ def _measure_disk(folder: Path, least: int) -> Iterator[Shortage]:
     found = os.statvfs(folder)
     text = explain_disk(
         str(folder),
-        Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize),
-        Room(found.f_favail, found.f_files),
+        FreeRoom(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize),
+        FreeRoom(found.f_favail, found.f_files),
         least,
         read_only=bool(found.f_flag & os.ST_RDONLY),
     )
@@ -75,14 +75,14 @@ def _measure_disk(folder: Path, least: int) -> Iterator[Shortage]:
         yield Shortage(f"disk:{folder}", f"the disk of '{folder}' is nearly full", text, command)
 
 
-def measure_memory() -> Room:
+def measure_memory() -> FreeRoom:
     """Return how much memory programs can still get, by the kernel's own estimate."""
     try:
         lines = MEMORY.read_text("ascii").splitlines()
         found = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines)}
-        return Room(found["MemAvailable"] << 10, found["MemTotal"] << 10)
+        return FreeRoom(found["MemAvailable"] << 10, found["MemTotal"] << 10)
     except (OSError, KeyError, ValueError, IndexError):
-        return Room(0, 0)  # a kernel that does not say it
+        return FreeRoom(0, 0)  # a kernel that does not say it
 
 
 def list_folders(project: Project) -> tuple[Path, ...]:

@@ -32,7 +32,7 @@ from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look import brought, webhooks, wishes
 from sm.issues.look.brief import brief_issue, brief_pull, cut
-from sm.issues.look.brought import Brought, Share
+from sm.issues.look.brought import Brought, LookShare
 from sm.issues.look.seen import Snapshot as Snapshot
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -167,7 +167,7 @@ def _read_own(directory: ProjectDir) -> Snapshot | None:
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
 
 
-def adopt(project: Project, share: Share) -> None:
+def adopt(project: Project, share: LookShare) -> None:
     """Let a look that another installation has taken for our sessions count as ours for a while.
 
     Raises:

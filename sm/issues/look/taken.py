@@ -25,8 +25,8 @@ from sm.base.issue_id import IssueId, spell
 from sm.base.text import one_line
 from sm.issues.look.kept_text import (
     Heeded,
+    KeptPart,
     KeptText,
-    Part,
     keep_edited,
     note_passed_over,
 )
@@ -51,7 +51,7 @@ class AnotherIssueError(NotFoundError):
     """The number belongs to another issue now."""
 
 
-class Taken(KeptText, frozen=True):
+class TakenIssue(KeptText, frozen=True):
     """Title and text of an issue since `at`.
 
     `seen` is the hash of the forge's text that was dealt with last, `heard` the time of the last
@@ -79,9 +79,9 @@ class Taken(KeptText, frozen=True):
 # The text
 
 
-def read_taken(directory: SessionDir) -> Taken | None:
+def read_taken(directory: SessionDir) -> TakenIssue | None:
     """Return the issue as the agent knows it; None if it was never taken, or is lost."""
-    return read_rebuildable(directory.issue, Taken)
+    return read_rebuildable(directory.issue, TakenIssue)
 
 
 def read_edited(directory: SessionDir) -> Edited | None:
@@ -89,7 +89,7 @@ def read_edited(directory: SessionDir) -> Edited | None:
     return read_rebuildable(directory.edited, Edited)
 
 
-def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) -> Taken:
+def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) -> TakenIssue:
     """Return the issue's title and text, taken now if that was not done before.
 
     `by_hand`: a person has asked for it, so it is taken as it is. `anew`: it was taken before, and
@@ -108,7 +108,7 @@ def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) ->
         check_source(project, session.issue, source)
     seen = last_snapshot(project.directory)
     issue = seen.issue(session.issue) if seen else None
-    taken = Taken(
+    taken = TakenIssue(
         source.title,
         source.body,
         source.author,
@@ -211,7 +211,7 @@ def adopt(directory: SessionDir, edited: Edited) -> None:
         discard(directory.edited)
 
 
-def _write(directory: SessionDir, taken: Taken) -> None:
+def _write(directory: SessionDir, taken: TakenIssue) -> None:
     # The text as it was then is nowhere else.
     write_json(directory.issue, taken, durable=True)
 
@@ -254,7 +254,9 @@ def is_trusted_comment(comment: Comment, trust: Trust) -> bool:
     )
 
 
-def _pass_over_comments(session: IssueSession, taken: Taken, issue: Issue, seen: Snapshot) -> Taken:
+def _pass_over_comments(
+    session: IssueSession, taken: TakenIssue, issue: Issue, seen: Snapshot
+) -> TakenIssue:
     new = [comment for comment in issue.comments if comment.at > taken.heard]
     if not new:
         return taken
@@ -268,7 +270,7 @@ def _pass_over_comments(session: IssueSession, taken: Taken, issue: Issue, seen:
     return taken
 
 
-def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
+def _heed(session: IssueSession, taken: TakenIssue, seen: str) -> None:
     """Keep what a trusted person has changed for the agent, and tell people of the rest."""
     project = session.project
     source = project.forge.issues.read_source(session.issue)
@@ -276,8 +278,8 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
         project, [source.author, taken.author, source.title_saved.by, source.body_saved.by]
     )
     now = {
-        TITLE: Part(source.title, source.title_saved.by),
-        TEXT: Part(source.body, source.body_saved.by),
+        TITLE: KeptPart(source.title, source.title_saved.by),
+        TEXT: KeptPart(source.body, source.body_saved.by),
     }
     found = taken.heed(now, lambda editor: trust.includes_editor(editor, source.author))
     for part, editor in found.strangers.items():
@@ -286,7 +288,7 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
     _write(session.dir, structs.replace(taken, seen=seen, passed_over=found.passed_over))
 
 
-def _make_edited(taken: Taken, found: Heeded) -> Edited | None:
+def _make_edited(taken: TakenIssue, found: Heeded) -> Edited | None:
     if not found.changed:
         return None
     title, body = found.changed.get(TITLE, taken.title), found.changed.get(TEXT, taken.body)
@@ -305,7 +307,7 @@ def issue_of(session: IssueSession) -> Issue:
     return make_issue(session, taken)
 
 
-def make_issue(session: IssueSession, taken: Taken | None) -> Issue:
+def make_issue(session: IssueSession, taken: TakenIssue | None) -> Issue:
     """Return the issue with these texts; without any it has the title that is on record."""
     number, state = session.issue, IssueState.OPEN
     if taken is None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.base.act import Act
 
 
-class Stage(StrEnum):
+class LimitStage(StrEnum):
     """Stage of a limit; each is stricter than those before it."""
 
     FREE = "free"
@@ -47,7 +47,7 @@ class Allowance(Struct, frozen=True):
     if the meter does not tell.
     """
 
-    stage: Stage
+    stage: LimitStage
     matter: str
     shown: str
     until: float | None = None
@@ -66,7 +66,7 @@ class Allowance(Struct, frozen=True):
 
     def stops(self, now: float, held_since: float) -> bool:
         """Whether a running turn of a session that is held since `held_since` is to end now."""
-        if self.stage is Stage.BLIND:
+        if self.stage is LimitStage.BLIND:
             return now >= self.stops_at(held_since)
         return self.stage in STOPPING
 
@@ -81,10 +81,10 @@ moment. With the time to notice it and to end the turn, that makes ten seconds a
 STOPS, DEFIED_S = 5, 20.0
 """Interrupted turns, and seconds that a turn goes on after its due end, until a person is told.
 Every further turn is interrupted all the same."""
-HOLDING = frozenset({Stage.HELD, Stage.BLIND, Stage.OVER, Stage.SPENT})
-STOPPING = frozenset({Stage.OVER, Stage.SPENT})
+HOLDING = frozenset({LimitStage.HELD, LimitStage.BLIND, LimitStage.OVER, LimitStage.SPENT})
+STOPPING = frozenset({LimitStage.OVER, LimitStage.SPENT})
 
-_ORDER = {stage: number for number, stage in enumerate(Stage)}
+_ORDER = {stage: number for number, stage in enumerate(LimitStage)}
 
 
 def find_strictest(found: Iterable[Allowance]) -> Allowance | None:

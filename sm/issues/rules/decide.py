@@ -11,7 +11,7 @@ from sm.adapters.forge.model import CheckState
 from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
-from sm.issues.rules.rows import Row, Standing, select
+from sm.issues.rules.rows import ProtocolStanding, Row, select
 from sm.issues.rules.slots import needs_slot
 from sm.issues.rules.spending import list_looks
 from sm.sessions.presence_rule import NOBODY, Disturbance, find_next_look
@@ -24,7 +24,7 @@ BY_HAND = "recover-by-hand:"
 """Beginning of the key of a restart that a person has asked for: it waits for nobody."""
 
 
-class Held(Struct, frozen=True):
+class HeldReaction(Struct, frozen=True):
     """Reaction that is due and waits for people at the terminal, and why."""
 
     deed: Disturbance
@@ -41,7 +41,7 @@ class Decision(Struct, frozen=True):
     row: Row | None
     key: str
     wake_at: float
-    held: Held | None = None
+    held: HeldReaction | None = None
     queued: bool = False
 
     @property
@@ -61,9 +61,9 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
         (moment for moment in chain(_deadlines(facts), list_looks(facts)) if moment > facts.now),
         default=facts.now + facts.limits.agent_timeout_s,
     )
-    held: Held | None = None
+    held: HeldReaction | None = None
     queued = withheld = False
-    for row in select(among, Standing.of(facts)):
+    for row in select(among, ProtocolStanding.of(facts)):
         waits = queued or withheld or (held is not None and held.refusal is not Refusal.ATTACHED)
         if waits and not row.beside:
             continue
@@ -84,11 +84,11 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
     return Decision(None, "", wake_at, held, queued)
 
 
-def _hold(row: Row, facts: Facts) -> Held | None:
+def _hold(row: Row, facts: Facts) -> HeldReaction | None:
     """Return why the row has to wait for people at the terminal."""
     deed = row.choose_deed(facts)
     refusal = facts.hinders(deed) if deed else None
-    return Held(deed, refusal) if deed and refusal else None
+    return HeldReaction(deed, refusal) if deed and refusal else None
 
 
 def _deadlines_elsewhere(f: Facts) -> Iterator[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sm.adapters.forge.model import PullState
 from sm.base.phase import Phase
-from sm.issues.rules.rows import PHASES, Row, Said, Step
+from sm.issues.rules.rows import PHASES, PhaseCondition, Row, Step
 from sm.sessions.history import StepVerb
 from sm.sessions.presence_rule import Disturbance
 
@@ -42,7 +42,7 @@ def fail_with(text: str) -> tuple[Step, ...]:
     )
 
 
-ANY, EMPTY = Said(), Said(frozenset({Phase.NONE}))
+ANY, EMPTY = PhaseCondition(), PhaseCondition(frozenset({Phase.NONE}))
 DONE = frozenset({Phase.DONE})
 
 YIELD = (Step(StepVerb.KILL), Step(StepVerb.KEEP_WORK), Step(StepVerb.FORGET))
@@ -66,7 +66,7 @@ SETTLED = (
     ),
     Row(
         "merged",
-        Said(DONE),
+        PhaseCondition(DONE),
         "merged on the forge",
         FINISH,
         lambda f: f.merged,
@@ -74,7 +74,7 @@ SETTLED = (
     ),
     Row(
         "merged-early",
-        Said(PHASES - DONE),
+        PhaseCondition(PHASES - DONE),
         "merged on the forge, and the agent says no more",
         FINISH,
         lambda f: f.merged and f.left_alone,
@@ -118,7 +118,7 @@ SETTLED = (
 ENDED = (
     Row(
         "failed",
-        Said(frozenset({Phase.FAILED})),
+        PhaseCondition(frozenset({Phase.FAILED})),
         "entered",
         fail_with("failed"),
         deed=Disturbance.END,

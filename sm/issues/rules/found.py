@@ -29,7 +29,7 @@ class Thing(StrEnum):
     BRANCH = "branch"
 
 
-class Standing(StrEnum):
+class IssueStanding(StrEnum):
     """Standing of the thing's issue, by the forge."""
 
     OPEN = "open"
@@ -59,7 +59,7 @@ class Left(Struct, frozen=True, kw_only=True):
     thing: Thing
     name: str
     issue: IssueId = 0
-    standing: Standing = Standing.OPEN
+    standing: IssueStanding = IssueStanding.OPEN
     owner: Owner = Owner.OURS
     has_session: bool = False
     is_claimed: bool = False
@@ -101,9 +101,9 @@ class Left(Struct, frozen=True, kw_only=True):
     @property
     def is_settled(self) -> bool:
         """Whether nobody is to work on its issue any more."""
-        return self.standing is not Standing.OPEN
+        return self.standing is not IssueStanding.OPEN
 
     @property
     def is_over(self) -> bool:
         """Whether its issue is closed or deleted."""
-        return self.standing in (Standing.CLOSED, Standing.UNKNOWN)
+        return self.standing in (IssueStanding.CLOSED, IssueStanding.UNKNOWN)

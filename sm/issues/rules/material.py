@@ -20,7 +20,7 @@ from sm.issues.rules.allowance import Allowance, TurnAtLimit
 from sm.issues.rules.facts import CONTEXT_REFUSED
 
 
-class Source(StrEnum):
+class LongText(StrEnum):
     """Long text that the last look at the forge has not kept: the issue's is in the state."""
 
     ISSUE = "issue"
@@ -32,21 +32,21 @@ class Source(StrEnum):
     CONFLICTS = "conflicts"
 
 
-TAKE_OVER = (Source.ISSUE, Source.LOG, Source.REVIEW, Source.DISCUSSION)
-SOURCES: dict[str, tuple[Source, ...]] = {
-    "start": (Source.ISSUE,),
+TAKE_OVER = (LongText.ISSUE, LongText.LOG, LongText.REVIEW, LongText.DISCUSSION)
+SOURCES: dict[str, tuple[LongText, ...]] = {
+    "start": (LongText.ISSUE,),
     "recovery": TAKE_OVER,
     CONTEXT_REFUSED: TAKE_OVER,
-    "reply": (Source.COMMENTS,),
-    "edited": (Source.ISSUE,),
-    "ci-failed": (Source.LOG,),
-    "ci-exhausted": (Source.LOG,),
-    "review-changes": (Source.REVIEW,),
-    "merge-held": (Source.MERGE,),
-    "queue-dropped": (Source.MERGE,),
-    "conflict": (Source.CONFLICTS,),
-    "not-merged": (Source.CONFLICTS,),
-    "merge-reminder": (Source.CONFLICTS,),
+    "reply": (LongText.COMMENTS,),
+    "edited": (LongText.ISSUE,),
+    "ci-failed": (LongText.LOG,),
+    "ci-exhausted": (LongText.LOG,),
+    "review-changes": (LongText.REVIEW,),
+    "merge-held": (LongText.MERGE,),
+    "queue-dropped": (LongText.MERGE,),
+    "conflict": (LongText.CONFLICTS,),
+    "not-merged": (LongText.CONFLICTS,),
+    "merge-reminder": (LongText.CONFLICTS,),
 }
 """Long texts that the texts quote, by their names. A text that is missing here quotes none."""
 

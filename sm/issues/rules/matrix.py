@@ -11,9 +11,9 @@ from sm.base.phase import Phase
 from sm.issues.rules.endings import ANY, DONE, EMPTY, ENDED, SETTLED, fail_with
 from sm.issues.rules.facts import CONTEXT_REFUSED, ONCE, REMINDERS
 from sm.issues.rules.rows import (
+    AnswerStage,
+    PhaseCondition,
     Row,
-    Said,
-    Stage,
     Step,
     key_per_failure,
     key_per_offer,
@@ -26,18 +26,18 @@ from sm.sessions.presence_rule import Disturbance
 
 INJECT, NOTIFY, COMMENT = StepVerb.INJECT, StepVerb.NOTIFY, StepVerb.COMMENT
 
-ESCALATED = Said(stage=Stage.ESCALATED)
-CI = Said(frozenset({Phase.AWAITING_CI}), Stage.OPEN)
-REVIEW = Said(frozenset({Phase.AWAITING_REVIEW}), Stage.OPEN)
-EITHER = Said(CI.phases | REVIEW.phases, Stage.OPEN)
-MERGING = Said(REVIEW.phases, Stage.ANSWERED)
-QUEUEING = Said(frozenset({Phase.AWAITING_REVIEW, Phase.DONE}), Stage.OPEN)
-ITS_TURN = Said(stage=Stage.ANSWERED)
+ESCALATED = PhaseCondition(stage=AnswerStage.ESCALATED)
+CI = PhaseCondition(frozenset({Phase.AWAITING_CI}), AnswerStage.OPEN)
+REVIEW = PhaseCondition(frozenset({Phase.AWAITING_REVIEW}), AnswerStage.OPEN)
+EITHER = PhaseCondition(CI.phases | REVIEW.phases, AnswerStage.OPEN)
+MERGING = PhaseCondition(REVIEW.phases, AnswerStage.ANSWERED)
+QUEUEING = PhaseCondition(frozenset({Phase.AWAITING_REVIEW, Phase.DONE}), AnswerStage.OPEN)
+ITS_TURN = PhaseCondition(stage=AnswerStage.ANSWERED)
 
 _ASKS = (
     Row(
         "first-escalate",
-        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
+        PhaseCondition(frozenset({Phase.ESCALATE}), AnswerStage.OPEN),
         "entered, and a session is to be asked before people",
         (Step(StepVerb.CONSULT, "first"),),
         lambda f: f.first_there and not f.escalated,
@@ -45,7 +45,7 @@ _ASKS = (
     ),
     Row(
         "escalate",
-        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
+        PhaseCondition(frozenset({Phase.ESCALATE}), AnswerStage.OPEN),
         "entered, and no session is asked first",
         (Step(NOTIFY, "escalate"),),
         lambda f: not f.asks_first,
@@ -238,7 +238,7 @@ _SIGNALLED = (
     ),
     Row(
         "unknown-sentinel",
-        Said(frozenset({Phase.UNKNOWN}), Stage.OPEN),
+        PhaseCondition(frozenset({Phase.UNKNOWN}), AnswerStage.OPEN),
         "entered",
         (Step(INJECT, "unknown-sentinel"),),
         passing=True,
@@ -260,7 +260,7 @@ _SIGNALLED = (
     ),
     Row(
         "not-merged",
-        Said(DONE, Stage.OPEN),
+        PhaseCondition(DONE, AnswerStage.OPEN),
         "not merged",
         (Step(INJECT, "not-merged"),),
         passing=True,

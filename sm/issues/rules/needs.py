@@ -204,7 +204,7 @@ def _tell_first(case: Case) -> str:
     return f"{asked} until {case.first_until}" if case.first_until else asked
 
 
-class Waiting(Struct, frozen=True):
+class PersonWait(Struct, frozen=True):
     """Wait of a session for a person, by the row that asks; `since` in seconds since 1970.
 
     `matter` stays the same while the session waits, whether a person was asked already or not.
@@ -215,7 +215,7 @@ class Waiting(Struct, frozen=True):
     since: float
 
 
-def find_waiting(facts: Facts) -> Waiting | None:
+def find_waiting(facts: Facts) -> PersonWait | None:
     """Return what the session needs a person for now, asked or not; None for nothing.
 
     A dialog, a question at the end of a turn, and a merge that the forge keeps back are put to
@@ -230,7 +230,7 @@ def find_waiting(facts: Facts) -> Waiting | None:
         since = 0.0
     else:
         return None
-    return Waiting(row, *_find_matter(facts, row, since))
+    return PersonWait(row, *_find_matter(facts, row, since))
 
 
 def _is_settled(f: Facts) -> bool:

@@ -13,7 +13,7 @@ FILES = 10_000
 MEGABYTE = 1 << 20
 
 
-class Room(Struct, frozen=True):
+class FreeRoom(Struct, frozen=True):
     """Free amount of something: bytes, or files. `total` is 0 if that has no limit."""
 
     free: int
@@ -36,7 +36,7 @@ def show_bytes(count: int) -> str:
     return f"{count / (1024 * MEGABYTE):.1f} GB"
 
 
-def explain_bytes(what: str, room: Room, least: int) -> str:
+def explain_bytes(what: str, room: FreeRoom, least: int) -> str:
     """Return why nothing new is taken up; '' if there is room enough."""
     if not room.lacks(least):
         return ""
@@ -44,7 +44,9 @@ def explain_bytes(what: str, room: Room, least: int) -> str:
     return f"{show_bytes(room.free)} of {what} are free, and {needed} have to be"
 
 
-def explain_disk(where: str, room: Room, files: Room, least: int, *, read_only: bool) -> str:
+def explain_disk(
+    where: str, room: FreeRoom, files: FreeRoom, least: int, *, read_only: bool
+) -> str:
     """Return why nothing new is taken up; '' if the disk has room enough."""
     if not least:
         return ""

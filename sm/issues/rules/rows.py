@@ -16,7 +16,7 @@ from sm.sessions.history import Count, StepVerb
 from sm.sessions.presence_rule import Disturbance
 
 
-class Stage(StrEnum):
+class AnswerStage(StrEnum):
     """Stage of the answer to the agent's last phase."""
 
     ANY = "answered or not"
@@ -28,7 +28,7 @@ class Stage(StrEnum):
     """A person was asked, about the phase or another matter, and has not answered."""
 
 
-class Standing(NamedTuple):
+class ProtocolStanding(NamedTuple):
     """Standing of a session in the protocol. Most rows are for few standings."""
 
     phase: Phase
@@ -36,7 +36,7 @@ class Standing(NamedTuple):
     escalated: bool
 
     @classmethod
-    def of(cls, facts: Facts) -> Standing:
+    def of(cls, facts: Facts) -> ProtocolStanding:
         """Return the standing by these facts."""
         return cls(facts.phase, facts.open, facts.escalated)
 
@@ -45,22 +45,22 @@ PHASES = frozenset(Phase)
 GIVING_WORK = frozenset({StepVerb.INJECT, StepVerb.RECOVER})
 
 
-class Said(Struct, frozen=True):
+class PhaseCondition(Struct, frozen=True):
     """Phases that a row is for, and the stage of their answer."""
 
     phases: frozenset[Phase] = PHASES
-    stage: Stage = Stage.ANY
+    stage: AnswerStage = AnswerStage.ANY
 
-    def fits(self, standing: Standing) -> bool:
+    def fits(self, standing: ProtocolStanding) -> bool:
         """Whether the agent has said one of them, and the answer is that far."""
         if standing.phase not in self.phases:
             return False
         match self.stage:
-            case Stage.OPEN:
+            case AnswerStage.OPEN:
                 return standing.open
-            case Stage.ANSWERED:
+            case AnswerStage.ANSWERED:
                 return not standing.open
-            case Stage.ESCALATED:
+            case AnswerStage.ESCALATED:
                 return standing.escalated
         return True
 
@@ -68,8 +68,8 @@ class Said(Struct, frozen=True):
         """Return the text of its column in docs/PROTOCOL.md."""
         left_out = PHASES - self.phases
         if not left_out:
-            words = "(empty) or answered" if self.stage is Stage.ANSWERED else "any"
-            return f"{words}, escalated" if self.stage is Stage.ESCALATED else words
+            words = "(empty) or answered" if self.stage is AnswerStage.ANSWERED else "any"
+            return f"{words}, escalated" if self.stage is AnswerStage.ESCALATED else words
         if len(self.phases) > len(left_out):
             return f"any but {_name(left_out)}"
         named = _name(self.phases)
@@ -132,7 +132,7 @@ class Row(Struct, frozen=True, eq=False):
     """
 
     name: str
-    said: Said
+    said: PhaseCondition
     fact: str
     steps: tuple[Step, ...]
     when: Callable[[Facts], bool] = always
@@ -149,7 +149,7 @@ class Row(Struct, frozen=True, eq=False):
 
     def applies(self, facts: Facts) -> bool:
         """Whether the row reacts to these facts."""
-        return self.said.fits(Standing.of(facts)) and self.when(facts)
+        return self.said.fits(ProtocolStanding.of(facts)) and self.when(facts)
 
     def key(self, facts: Facts) -> str:
         """Return the key of one reaction of this row."""
@@ -176,6 +176,6 @@ class Row(Struct, frozen=True, eq=False):
 
 
 @cache
-def select(rows: tuple[Row, ...], standing: Standing) -> tuple[Row, ...]:
+def select(rows: tuple[Row, ...], standing: ProtocolStanding) -> tuple[Row, ...]:
     """Return the rows for such a standing, in their order; found once for each."""
     return tuple(row for row in rows if row.said.fits(standing))

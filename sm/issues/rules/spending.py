@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.rules.allowance import STOPPING, STOPS, Stage, TurnAtLimit
+from sm.issues.rules.allowance import STOPPING, STOPS, LimitStage, TurnAtLimit
 from sm.issues.rules.facts import Facts, Life
-from sm.issues.rules.rows import Row, Said, Step
+from sm.issues.rules.rows import PhaseCondition, Row, Step
 from sm.sessions.failure import LONG_PARK_S
 from sm.sessions.history import Count, Halt, StepVerb
 
@@ -24,7 +24,7 @@ BEGINS_S = 5.0
 PATIENCE_S = 60.0
 """Seconds for which the rest may be unknown before a person is told."""
 
-ANY = Said()
+ANY = PhaseCondition()
 
 
 def must_stop(f: Facts) -> bool:
@@ -49,13 +49,13 @@ def _writes_document(f: Facts) -> bool:
         return False
     # The state is older than the receipt of the message that has begun the turn.
     is_that = f.signs.since <= halt.asked_at and f.now < halt.asked_at + WRITING_S
-    return is_that and f.allowance.stage is Stage.OVER
+    return is_that and f.allowance.stage is LimitStage.OVER
 
 
 def _lacks_document(f: Facts) -> bool:
     """Whether the agent is to be asked for a document: its turn was cut off, and it can answer."""
     halt = f.history.halt
-    if halt is None or f.allowance is None or f.allowance.stage is not Stage.OVER:
+    if halt is None or f.allowance is None or f.allowance.stage is not LimitStage.OVER:
         return False
     wanted = halt.stopped and not halt.asked_at and f.now < _begin_halt(f, halt) + TYPING_S
     able = f.session is Life.ALIVE and f.signs is not None
@@ -82,7 +82,7 @@ def _is_over(f: Facts) -> bool:
 
 
 def _is_held(f: Facts) -> bool:
-    return f.allowance is not None and f.allowance.stage in (Stage.HELD, Stage.BLIND)
+    return f.allowance is not None and f.allowance.stage in (LimitStage.HELD, LimitStage.BLIND)
 
 
 def _runs_on(f: Facts) -> bool:
@@ -119,7 +119,7 @@ def _waits_for_long(f: Facts) -> bool:
 
 
 def _is_near(f: Facts) -> bool:
-    return f.allowance is not None and f.allowance.stage is Stage.NEAR and f.turn_runs
+    return f.allowance is not None and f.allowance.stage is LimitStage.NEAR and f.turn_runs
 
 
 def _goes_on(f: Facts) -> bool:
@@ -269,7 +269,7 @@ def list_looks(f: Facts) -> Iterator[float]:
         return
     if f.allowance.until is not None:
         yield f.allowance.until
-    if f.allowance.stage is Stage.BLIND:
+    if f.allowance.stage is LimitStage.BLIND:
         yield f.allowance.stops_at(f.held_since)
     if f.brake and (halt := f.history.halt):
         yield _begin_halt(f, halt) + PATIENCE_S

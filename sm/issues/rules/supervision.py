@@ -16,10 +16,10 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from sm.issues.rules.found import MOMENT_S, Left, Owner, Standing, Thing
+from sm.issues.rules.found import MOMENT_S, IssueStanding, Left, Owner, Thing
 
 
-class Place(Struct, frozen=True):
+class ProjectWords(Struct, frozen=True):
     """Words of a project that commands need."""
 
     project: str
@@ -35,7 +35,7 @@ class Place(Struct, frozen=True):
 
 
 @unique
-class Act(StrEnum):
+class RepairAct(StrEnum):
     """Act on a thing; the words are those of docs/PROTOCOL.md."""
 
     REMOVE_LOCK = "remove it"
@@ -67,12 +67,12 @@ def always(_: Left) -> bool:
     return True
 
 
-class Row(Struct, frozen=True, eq=False):
+class SupervisionRow(Struct, frozen=True, eq=False):
     """Row: what is done about a thing if `when` holds and it is at least `after_s` seconds old.
 
     `fact` is `when` in words. `told` says what was found, `doing` and `done` what is done about it,
-    `command` what a person can do. These are templates over a `Left`, as `left`, and a `Place`, as
-    `at`.
+    `command` what a person can do. These are templates over a `Left`, as `left`, and
+    `ProjectWords`, as `at`.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Row(Struct, frozen=True, eq=False):
     by: By
     told: str
     command: str
-    act: Act | None = None
+    act: RepairAct | None = None
     doing: str = ""
     done: str = ""
     when: Callable[[Left], bool] = always
@@ -95,7 +95,7 @@ class Row(Struct, frozen=True, eq=False):
 class Ruling(Struct, frozen=True):
     """Ruling of the table on one thing, in words and as the act."""
 
-    row: Row
+    row: SupervisionRow
     left: Left
     told: str
     doing: str
@@ -103,32 +103,32 @@ class Ruling(Struct, frozen=True):
     command: str
 
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[SupervisionRow, ...] = (
+    SupervisionRow(
         "lock-left",
         Thing.LOCK,
         "no process has it open, and no git at work there can have made it",
         By.BOTH,
         "git has left the lock '{left.name}' behind",
         "rm {left.quoted}",
-        Act.REMOVE_LOCK,
+        RepairAct.REMOVE_LOCK,
         "remove '{left.name}', which a killed git has left behind",
         "removed '{left.name}', which a killed git had left behind",
         after_s=MOMENT_S,
     ),
-    Row(
+    SupervisionRow(
         "record-damaged",
         Thing.RECORD,
         "it is damaged, and its issue is on the forge",
         By.BOTH,
         "{left.detail}",
         "",
-        Act.REBUILD,
+        RepairAct.REBUILD,
         "make the record of {left.name} anew",
         "make the record of {left.name} anew",
-        lambda left: bool(left.issue) and left.standing is not Standing.UNKNOWN,
+        lambda left: bool(left.issue) and left.standing is not IssueStanding.UNKNOWN,
     ),
-    Row(
+    SupervisionRow(
         "record-lost",
         Thing.RECORD,
         "it is damaged, and nothing else tells what was in it",
@@ -136,40 +136,40 @@ ROWS: tuple[Row, ...] = (
         "{left.detail}",
         "",
     ),
-    Row(
+    SupervisionRow(
         "start-cut-short",
         Thing.SESSION,
         "it has had no agent yet, and is not paused",
         By.TICK,
         "the start of session '{left.name}' was cut short",
         "",
-        Act.START,
+        RepairAct.START,
         "finish the start of",
         when=lambda left: not (left.is_started or left.is_paused),
     ),
-    Row(
+    SupervisionRow(
         "monitor-gone",
         Thing.SESSION,
         "it has no monitor",
         By.BOTH,
         "session '{left.name}' has no monitor",
         "",
-        Act.WATCH,
+        RepairAct.WATCH,
         "restart the monitor of {left.who}",
         "restart the monitor of {left.who}",
         lambda left: left.is_started and not left.is_watched,
     ),
-    Row(
+    SupervisionRow(
         "terminal-gone",
         Thing.SESSION,
         "its tmux session is gone, and it is not paused",
         By.TICK,
         "",
         "",
-        Act.WAKE,
+        RepairAct.WAKE,
         when=lambda left: not (left.has_terminal or left.is_paused),
     ),
-    Row(
+    SupervisionRow(
         "claim-lost",
         Thing.CLAIM,
         "it is ours, its issue is open, no session is on record, and none is paused",
@@ -177,13 +177,13 @@ ROWS: tuple[Row, ...] = (
         "issue {left.called} is claimed by us and has no session",
         "dev-poll takes it up again while it is open; to give it up: {at.git} push {at.remote} "
         ":{left.name}",
-        Act.START,
+        RepairAct.START,
         "take up again",
         when=lambda left: (
             left.owner is Owner.OURS and not (left.has_session or left.is_settled or left.is_paused)
         ),
     ),
-    Row(
+    SupervisionRow(
         "claim-settled",
         Thing.CLAIM,
         "it is ours, its issue is closed, blocked or deleted, no session is on record, and none is "
@@ -191,12 +191,12 @@ ROWS: tuple[Row, ...] = (
         By.BOTH,
         "issue {left.called} is {left.standing}, and still claimed by us",
         "",
-        Act.LET_GO,
+        RepairAct.LET_GO,
         "give up the claim of {left.called}, which is {left.standing}",
         "gave up the claim of {left.called}, which is {left.standing}",
         when=lambda left: left.owner is Owner.OURS and not (left.has_session or left.is_paused),
     ),
-    Row(
+    SupervisionRow(
         "claim-moved",
         Thing.CLAIM,
         "it names this machine, user and state root, and a clone that is not there any more",
@@ -205,7 +205,7 @@ ROWS: tuple[Row, ...] = (
         "to have it worked on from here: sm recover {at.project}#{left.issue}",
         when=lambda left: left.owner is Owner.MOVED,
     ),
-    Row(
+    SupervisionRow(
         "issue-unknown",
         Thing.ISSUE,
         "a session works on it, and the forge does not have it",
@@ -213,9 +213,9 @@ ROWS: tuple[Row, ...] = (
         "session '{left.name}' works on issue {left.called}, which the forge does not have",
         "it was deleted or moved; to end the session, with its work kept: sm kill "
         "{at.project}#{left.issue}",
-        when=lambda left: left.has_session and left.standing is Standing.UNKNOWN,
+        when=lambda left: left.has_session and left.standing is IssueStanding.UNKNOWN,
     ),
-    Row(
+    SupervisionRow(
         "issue-idle",
         Thing.ISSUE,
         "its label says that a session works on it, and nobody has claimed it",
@@ -226,7 +226,7 @@ ROWS: tuple[Row, ...] = (
             left.is_marked and not (left.has_session or left.is_claimed or left.is_settled)
         ),
     ),
-    Row(
+    SupervisionRow(
         "terminal-over",
         Thing.TERMINAL,
         "we have made it, no session is on record, its issue is closed or deleted and not claimed, "
@@ -234,7 +234,7 @@ ROWS: tuple[Row, ...] = (
         By.BOTH,
         "tmux session '{left.name}' has no record, and issue {left.called} is {left.standing}",
         "{at.tmux} kill-session -t '={left.name}'",
-        Act.END_TERMINAL,
+        RepairAct.END_TERMINAL,
         "end tmux session '{left.name}': issue {left.called} is {left.standing}",
         "ended tmux session '{left.name}': issue {left.called} is {left.standing}",
         lambda left: (
@@ -242,7 +242,7 @@ ROWS: tuple[Row, ...] = (
         ),
         after_s=MOMENT_S,
     ),
-    Row(
+    SupervisionRow(
         "terminal-elsewhere",
         Thing.TERMINAL,
         "another installation has made it",
@@ -251,7 +251,7 @@ ROWS: tuple[Row, ...] = (
         "give one of the two projects another 'name', or its installation a 'tmux_socket'",
         when=lambda left: left.owner is Owner.ELSEWHERE and not left.has_session,
     ),
-    Row(
+    SupervisionRow(
         "terminal-alone",
         Thing.TERMINAL,
         "no session is on record",
@@ -260,43 +260,43 @@ ROWS: tuple[Row, ...] = (
         "unless dev-poll takes it up again: {at.tmux} kill-session -t '={left.name}'",
         when=lambda left: not left.has_session,
     ),
-    Row(
+    SupervisionRow(
         "process-left",
         Thing.PROCESS,
         "an agent has started it, and that agent and its session have ended",
         By.DOCTOR,
         "process {left.name} was left running by the agent of '{left.detail}', which has ended",
         "",
-        Act.END_PROCESS,
+        RepairAct.END_PROCESS,
         "end process {left.name}, which the agent of '{left.detail}' has left running",
         "ended process {left.name}, which the agent of '{left.detail}' had left running",
         after_s=MOMENT_S,
     ),
-    Row(
+    SupervisionRow(
         "monitor-left",
         Thing.MONITOR,
         "its session is gone",
         By.DOCTOR,
         "the monitor of '{left.detail}', process {left.name}, runs, and that session is gone",
         "",
-        Act.END_PROCESS,
+        RepairAct.END_PROCESS,
         "end process {left.name}, the monitor of '{left.detail}', which is gone",
         "ended process {left.name}, the monitor of '{left.detail}', which is gone",
         after_s=MOMENT_S,
     ),
-    Row(
+    SupervisionRow(
         "worktree-cut-off",
         Thing.WORKTREE,
         "the clone was moved: the worktree looks for it where it was",
         By.BOTH,
         "worktree '{left.name}' does not find the clone, which was moved",
         "{at.git} worktree repair",
-        Act.RELINK,
+        RepairAct.RELINK,
         "have git repair the link of '{left.name}' to the clone",
         "repaired the link of '{left.name}' to the clone",
         lambda left: left.is_there and not left.is_linked and left.owner is Owner.OURS,
     ),
-    Row(
+    SupervisionRow(
         "worktree-unknown",
         Thing.WORKTREE,
         "its folder is where worktrees are, and the clone does not know it",
@@ -306,19 +306,19 @@ ROWS: tuple[Row, ...] = (
         "look what is in it, and move it away",
         when=lambda left: left.is_there and not left.is_linked,
     ),
-    Row(
+    SupervisionRow(
         "worktree-over",
         Thing.WORKTREE,
         "its issue is closed or deleted, not claimed, and no session is on record",
         By.BOTH,
         "a worktree of issue {left.called} was kept: '{left.name}'",
         "sm worktree drop {at.project}#{left.issue}",
-        Act.REMOVE_WORKTREE,
+        RepairAct.REMOVE_WORKTREE,
         "remove the worktree of {left.called}",
         "removed the worktree of {left.called}",
         lambda left: left.is_over and not (left.has_session or left.is_claimed),
     ),
-    Row(
+    SupervisionRow(
         "worktree-gone",
         Thing.WORKTREE,
         "its folder beside the clone was removed by hand, it was on its own branch, its issue is "
@@ -326,14 +326,14 @@ ROWS: tuple[Row, ...] = (
         By.BOTH,
         "the worktree of issue {left.called} was removed by hand: '{left.name}'",
         "{at.git} worktree remove {left.quoted}",
-        Act.FORGET_WORKTREE,
+        RepairAct.FORGET_WORKTREE,
         "drop git's record of '{left.name}', which was removed by hand; its branch stays",
         "dropped git's record of '{left.name}', which was removed by hand; its branch stays",
         lambda left: (
             not (left.is_there or left.has_session or left.is_claimed) and left.owner is Owner.OURS
         ),
     ),
-    Row(
+    SupervisionRow(
         "worktree-kept",
         Thing.WORKTREE,
         "its issue is open, and no session is on record",
@@ -342,33 +342,33 @@ ROWS: tuple[Row, ...] = (
         "it goes with its issue; to remove it now: sm worktree drop {at.project}#{left.issue}",
         when=lambda left: not left.has_session,
     ),
-    Row(
+    SupervisionRow(
         "pull-over",
         Thing.PULL,
         "sm has opened it, and its issue is closed, not claimed, and has no session",
         By.BOTH,
         "pull request {left.name} of {left.called} is open, and the issue is closed",
         "sm pr close {left.name}",
-        Act.CLOSE_PULL,
+        RepairAct.CLOSE_PULL,
         "close the pull request {left.name} of {left.called}",
         "closed the pull request {left.name} of {left.called}, which is closed",
         lambda left: left.is_over and not (left.has_session or left.is_claimed),
     ),
-    Row(
+    SupervisionRow(
         "branch-over",
         Thing.BRANCH,
         "it is on the remote without work, and its issue is closed, not claimed, has no session",
         By.BOTH,
         "branch '{left.name}' has no work, and issue {left.called} is closed",
         "{at.git} push {at.remote} :refs/heads/{left.name}",
-        Act.DELETE_BRANCH,
+        RepairAct.DELETE_BRANCH,
         "delete the branch '{left.name}'",
         "deleted the branch '{left.name}', which has no work",
         lambda left: (
             not left.is_local and left.is_over and not (left.has_session or left.is_claimed)
         ),
     ),
-    Row(
+    SupervisionRow(
         "branch-left",
         Thing.BRANCH,
         "it is one of the clone without a worktree, and its issue is closed, not claimed, has no "
@@ -376,7 +376,7 @@ ROWS: tuple[Row, ...] = (
         By.DOCTOR,
         "your clone has the branch '{left.name}', and issue {left.called} is closed",
         "{at.git} branch -D {left.name}",
-        Act.REMOVE_WORKTREE,
+        RepairAct.REMOVE_WORKTREE,
         "delete the branch '{left.name}' of the clone, if its work is on the remote",
         "deleted the branch '{left.name}' of the clone, whose work is on the remote",
         lambda left: left.is_local and left.is_over and not (left.has_session or left.is_claimed),
@@ -386,7 +386,7 @@ ROWS: tuple[Row, ...] = (
 BY_NAME = {row.name: row for row in ROWS}
 
 
-def judge(left: Left, at: Place) -> Ruling | None:
+def judge(left: Left, at: ProjectWords) -> Ruling | None:
     """Return the table's ruling on the thing; None if it is left alone."""
     row = next((row for row in ROWS if row.applies(left)), None)
     if row is None:

@@ -12,11 +12,11 @@ from sm.adapters.git_push import PushRefusedError
 from sm.base.errors import SmError
 from sm.base.issue_id import spell
 from sm.issues.rules.found import Left, Thing
-from sm.issues.rules.supervision import Act, By, Ruling, judge
+from sm.issues.rules.supervision import By, RepairAct, Ruling, judge
 from sm.issues.start import identify, put_on_record, settle
 from sm.issues.supervise.find import Scene, find_left
 from sm.issues.work import kept_worktrees, leftovers, locks, remnants
-from sm.issues.work.worktree import Kept
+from sm.issues.work.worktree import UnremovedWorktree
 from sm.messages.presence import find_obstacle
 from sm.sessions import agent_process, monitors, registry
 from sm.sessions.presence_rule import Disturbance
@@ -28,14 +28,14 @@ BEFORE = (Thing.RECORD, Thing.SESSION, Thing.CLAIM)
 AFTER = (Thing.TERMINAL, Thing.WORKTREE, Thing.PULL, Thing.BRANCH)
 """Things that a tick looks at last."""
 
-STARTS = (Act.START, Act.LET_GO)
+STARTS = (RepairAct.START, RepairAct.LET_GO)
 """Acts that a tick leaves to its own start, which asks the forge again and reports."""
 
 LET_GO = "let go of"
 """Words of a tick for the second one."""
 
 
-class Outcome(Struct, frozen=True):
+class RepairOutcome(Struct, frozen=True):
     """Outcome for a thing.
 
     `kept` says why nothing was done, '' if it was. `failed`: it was tried, and could not be done.
@@ -48,14 +48,14 @@ class Outcome(Struct, frozen=True):
     refused: bool = False
 
 
-class Due(NamedTuple):
+class DueIssue(NamedTuple):
     """Issue whose session is to be started, or let go of; `what` says in what sense."""
 
     issue: Issue
     what: str
 
 
-Start = Callable[[Sequence[Due]], Iterator[str]]
+Start = Callable[[Sequence[DueIssue]], Iterator[str]]
 """Function that starts or lets go of them, and yields a line for each."""
 
 
@@ -65,13 +65,13 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
     What is kept for a good reason is not told at each tick: `sm doctor` tells it.
     """
     for thing in things:
-        due: list[Due] = []
+        due: list[DueIssue] = []
         for ruling in rule(scene, thing, by=(By.BOTH, By.TICK)):
             if isinstance(ruling, Unable):
                 yield ruling
             elif ruling.row.act in STARTS:
-                what = LET_GO if ruling.row.act is Act.LET_GO else ruling.doing
-                due.append(Due(_find_issue(scene, ruling.left), what))
+                what = LET_GO if ruling.row.act is RepairAct.LET_GO else ruling.doing
+                due.append(DueIssue(_find_issue(scene, ruling.left), what))
             elif dry_run:
                 yield from (f"would {ruling.doing}",) if ruling.doing else ()
             else:
@@ -83,7 +83,7 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
             yield from start(due)
 
 
-def _tell(outcome: Outcome) -> Iterator[str]:
+def _tell(outcome: RepairOutcome) -> Iterator[str]:
     ruling = outcome.ruling
     if outcome.failed and ruling.left.thing is Thing.SESSION:
         yield Unable(f"cannot look after {spell(ruling.left.issue)}: {outcome.kept}")
@@ -102,14 +102,14 @@ def rule(scene: Scene, *things: Thing, by: tuple[By, ...]) -> Iterator[Ruling | 
             yield ruling
 
 
-def carry_out(scene: Scene, ruling: Ruling) -> Outcome:
+def carry_out(scene: Scene, ruling: Ruling) -> RepairOutcome:
     """Do what the row says about the thing."""
     assert ruling.row.act is not None
     try:
-        return Outcome(ruling, ACTS[ruling.row.act](scene, ruling.left))
+        return RepairOutcome(ruling, ACTS[ruling.row.act](scene, ruling.left))
     except SmError as error:
         refused = isinstance(error, PushRefusedError)
-        return Outcome(ruling, error.message, failed=True, refused=refused)
+        return RepairOutcome(ruling, error.message, failed=True, refused=refused)
 
 
 def foresee(scene: Scene, ruling: Ruling) -> str:
@@ -119,7 +119,7 @@ def foresee(scene: Scene, ruling: Ruling) -> str:
         SmError: that cannot be found out.
 
     """
-    if ruling.row.act is Act.REMOVE_WORKTREE:
+    if ruling.row.act is RepairAct.REMOVE_WORKTREE:
         return kept_worktrees.find_keeper(scene.project, scene.seen, ruling.left.issue)
     return ""
 
@@ -183,7 +183,7 @@ def _forget_worktree(scene: Scene, left: Left) -> str:
 
 def _remove_worktree(scene: Scene, left: Left) -> str:
     removed = kept_worktrees.remove(scene.project, scene.seen, left.issue)
-    return removed.reason if isinstance(removed, Kept) else ""
+    return removed.reason if isinstance(removed, UnremovedWorktree) else ""
 
 
 def _close_pull(scene: Scene, left: Left) -> str:
@@ -196,17 +196,17 @@ def _delete_branch(scene: Scene, left: Left) -> str:
     return remnants.delete_branch(scene.project, left.name)
 
 
-ACTS: dict[Act, Callable[[Scene, Left], str]] = {
-    Act.REMOVE_LOCK: _remove_lock,
-    Act.REBUILD: _rebuild,
-    Act.WATCH: _watch,
-    Act.WAKE: _wake,
-    Act.LET_GO: _let_go,
-    Act.END_TERMINAL: _end_terminal,
-    Act.RELINK: _relink,
-    Act.FORGET_WORKTREE: _forget_worktree,
-    Act.REMOVE_WORKTREE: _remove_worktree,
-    Act.CLOSE_PULL: _close_pull,
-    Act.DELETE_BRANCH: _delete_branch,
+ACTS: dict[RepairAct, Callable[[Scene, Left], str]] = {
+    RepairAct.REMOVE_LOCK: _remove_lock,
+    RepairAct.REBUILD: _rebuild,
+    RepairAct.WATCH: _watch,
+    RepairAct.WAKE: _wake,
+    RepairAct.LET_GO: _let_go,
+    RepairAct.END_TERMINAL: _end_terminal,
+    RepairAct.RELINK: _relink,
+    RepairAct.FORGET_WORKTREE: _forget_worktree,
+    RepairAct.REMOVE_WORKTREE: _remove_worktree,
+    RepairAct.CLOSE_PULL: _close_pull,
+    RepairAct.DELETE_BRANCH: _delete_branch,
 }
 """Functions of the acts: each returns why nothing was done, '' if it is done."""

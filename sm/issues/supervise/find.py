@@ -16,8 +16,8 @@ from sm.base.errors import StateError
 from sm.base.issue_id import IssueId, rank, read_part, spell
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.found import Left, Owner, Standing, Thing
-from sm.issues.rules.supervision import Place
+from sm.issues.rules.found import IssueStanding, Left, Owner, Thing
+from sm.issues.rules.supervision import ProjectWords
 from sm.issues.start import is_started
 from sm.issues.work import claim, kept_worktrees, locks, remnants
 from sm.sessions import agent_process, monitors, pause, registry
@@ -39,10 +39,10 @@ class Scene(Struct, frozen=True, dict=True):
     thoroughly: bool = False
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> ProjectWords:
         """Words of the project."""
         settings, socket = self.project.settings, self.project.tmux.socket
-        return Place(
+        return ProjectWords(
             project=settings.name,
             repo=str(settings.repo),
             remote=settings.remote,
@@ -74,7 +74,7 @@ class Scene(Struct, frozen=True, dict=True):
         """Git's records of the worktrees that were made for issues."""
         return kept_worktrees.list_entries(self.project)
 
-    def stand(self, number: IssueId) -> Standing:
+    def stand(self, number: IssueId) -> IssueStanding:
         """Return the issue's standing; one out of sight is asked for if that is worth a request.
 
         Otherwise that one counts as open: it may have been filed just now.
@@ -84,8 +84,8 @@ class Scene(Struct, frozen=True, dict=True):
             try:
                 issue = self.project.forge.issues.read(number)
             except NotFoundError:
-                return Standing.UNKNOWN
-        return judge_issue(self.project.settings, issue) if issue else Standing.OPEN
+                return IssueStanding.UNKNOWN
+        return judge_issue(self.project.settings, issue) if issue else IssueStanding.OPEN
 
     def has_session(self, number: IssueId) -> bool:
         """Whether there is a session of the issue, which may have been begun just now."""
@@ -97,11 +97,11 @@ class Scene(Struct, frozen=True, dict=True):
         return claim.is_held(number, self.seen.refs)
 
 
-def judge_issue(project: ProjectSettings, issue: Issue) -> Standing:
+def judge_issue(project: ProjectSettings, issue: Issue) -> IssueStanding:
     """Return the standing of an issue that the forge has shown."""
     if issue.state is not IssueState.OPEN:
-        return Standing.CLOSED
-    return Standing.BLOCKED if project.labels.blocked in issue.labels else Standing.OPEN
+        return IssueStanding.CLOSED
+    return IssueStanding.BLOCKED if project.labels.blocked in issue.labels else IssueStanding.OPEN
 
 
 def find_left(scene: Scene, *things: Thing) -> Iterator[Left | Unable]:
@@ -126,7 +126,7 @@ def _find_records(scene: Scene) -> Iterator[Left]:
                 thing=Thing.RECORD,
                 name=name,
                 issue=number,
-                standing=Standing.OPEN if known else Standing.UNKNOWN,
+                standing=IssueStanding.OPEN if known else IssueStanding.UNKNOWN,
                 detail=error.message,
             )
 
@@ -164,7 +164,7 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
             thing=Thing.CLAIM,
             name=claim.name_ref(number),
             issue=number,
-            standing=Standing.UNKNOWN if unseen else scene.stand(number),
+            standing=IssueStanding.UNKNOWN if unseen else scene.stand(number),
             owner=owner,
             is_claimed=True,
             is_paused=owner is Owner.OURS and scene.is_paused(name_session(project.name, number)),

@@ -93,7 +93,9 @@ def _place(project: Project, issue: IssueId) -> Path:
     return follow_links(project.settings.worktree(issue))
 
 
-def remove(project: Project, seen: Snapshot, issue: IssueId) -> worktree.Removed | worktree.Kept:
+def remove(
+    project: Project, seen: Snapshot, issue: IssueId
+) -> worktree.Removed | worktree.UnremovedWorktree:
     """Remove the worktree of an issue without a session, and its local branch.
 
     A worktree is kept if removing it would lose work, or if somebody is in it.
@@ -104,7 +106,7 @@ def remove(project: Project, seen: Snapshot, issue: IssueId) -> worktree.Removed
     """
     found = worktree.examine(project.git, project.settings, issue)
     if reason := _find_keeper(project, seen, issue, found):
-        return worktree.Kept(found.path, reason)
+        return worktree.UnremovedWorktree(found.path, reason)
     return worktree.discard(project.git, project.settings, issue, found)
 
 
@@ -223,7 +225,7 @@ def _drop(project: Project, issue: IssueId, name: str, *, force: bool) -> list[s
             f"lost: sm worktree drop {name} --force"
         )
     removed = worktree.discard(project.git, project.settings, issue, found, force=force)
-    if isinstance(removed, worktree.Kept):
+    if isinstance(removed, worktree.UnremovedWorktree):
         raise SmError(str(removed))
     return lost
 

@@ -161,7 +161,11 @@ def _survey(
 
 
 def _close(
-    git: Git, settings: ProjectSettings, placement: Placement, found: wip.Found | None, ours: str
+    git: Git,
+    settings: ProjectSettings,
+    placement: Placement,
+    found: wip.SavedWork | None,
+    ours: str,
 ) -> list[Update]:
     """Give the work to the next attempt, and make the last one's ref useless to it.
 

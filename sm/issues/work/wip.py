@@ -48,7 +48,7 @@ LOOKS = 5
 """Greatest number of looks at the remote if it changes meanwhile."""
 
 
-class About(Struct, frozen=True):
+class WipRecord(Struct, frozen=True):
     """Data pushed beside the files: whose it is, and the states of git and the phase file."""
 
     attempt: int
@@ -57,7 +57,7 @@ class About(Struct, frozen=True):
     phase_at_ns: int = 0
 
 
-class Saved(Struct, frozen=True):
+class WipPush(Struct, frozen=True):
     """Last push: its commit, its turn, and the agent's last commit by then."""
 
     commit: str = ""
@@ -65,12 +65,12 @@ class Saved(Struct, frozen=True):
     head: str = ""
 
 
-class Found(Struct, frozen=True):
+class SavedWork(Struct, frozen=True):
     """Work that an earlier attempt, or this one, has left on the remote."""
 
     ref: str
     commit: str
-    about: About
+    about: WipRecord
 
 
 def name_ref(issue: IssueId, attempt: int) -> str:
@@ -132,7 +132,7 @@ def is_in_turn(session: IssueSession) -> bool:
     return agent_state.read(session.dir).state is State.BUSY
 
 
-def _has_committed(session: IssueSession, saved: Saved) -> bool:
+def _has_committed(session: IssueSession, saved: WipPush) -> bool:
     record, git = session.record, session.project.git
     head = _read_head(session)
     known = saved.head or git.rev_parse(f"refs/remotes/{record.remote}/{record.branch}")
@@ -180,17 +180,17 @@ def save(session: IssueSession, *, turn: str = "") -> bool:
         crash_point("wip:before-push")
         _push(session, git, ref, commit, last)
         crash_point("wip:after-push")
-    write_atomic(session.dir.wip, msgspec.json.encode(Saved(commit, turn, head)))
+    write_atomic(session.dir.wip, msgspec.json.encode(WipPush(commit, turn, head)))
     return commit != last
 
 
-def read_saved(directory: SessionDir) -> Saved:
+def read_saved(directory: SessionDir) -> WipPush:
     """Return the last push of this session."""
     try:
         data = read_guarded(directory.wip)
-        return decode_json(data, Saved, directory.wip) if data else Saved()
+        return decode_json(data, WipPush, directory.wip) if data else WipPush()
     except StateError:
-        return Saved()
+        return WipPush()
 
 
 def _push(session: IssueSession, git: Git, ref: str, commit: str, last: str) -> None:
@@ -214,7 +214,7 @@ def read_attempt(ref: str) -> int:
 def _commit_state(session: IssueSession, git: Git, taken: Taken) -> str:
     """Return the commit of the session's state, on top of that of its work."""
     files, phase = _list_state(session), _read_phase(session)
-    about = About(session.attempt, taken, phase.id, phase.at_ns)
+    about = WipRecord(session.attempt, taken, phase.id, phase.at_ns)
     files |= {ABOUT: msgspec.json.encode(about), PHASE: phase.content}
     blobs = {name: git.write_object("blob", data) for name, data in files.items()}
     rows = [f"100644 blob {sha}\t{name}\n" for name, sha in sorted(blobs.items())]
@@ -252,7 +252,7 @@ def _read_phase(session: IssueSession) -> _Phase:
 # Going on from there
 
 
-def find(git: Git, remote: str, issue: IssueId, *, up_to: int) -> Found | None:
+def find(git: Git, remote: str, issue: IssueId, *, up_to: int) -> SavedWork | None:
     """Fetch the newest work of the attempts up to that number; None if there is none.
 
     All with push rights can write it, so what cannot be read counts as none.
@@ -262,10 +262,10 @@ def find(git: Git, remote: str, issue: IssueId, *, up_to: int) -> Found | None:
     for ref in sorted(fitting, key=read_attempt, reverse=True):
         git.fetch(remote, ref)
         try:
-            about = decode_json(_read(git, refs[ref], ABOUT), About, Path(ref))
+            about = decode_json(_read(git, refs[ref], ABOUT), WipRecord, Path(ref))
         except SmError:
             continue
-        return Found(ref, refs[ref], about)
+        return SavedWork(ref, refs[ref], about)
     return None
 
 
@@ -295,7 +295,7 @@ def take_up(session: IssueSession) -> str:
     return told
 
 
-def _put_back(tree: Git, git_dir: Path, found: Found, branch: str) -> str:
+def _put_back(tree: Git, git_dir: Path, found: SavedWork, branch: str) -> str:
     taken = found.about.taken
     told = [f"Attempt {found.about.attempt} at this issue was cut off, and you go on from there."]
     if (git_dir / BEGUN).exists():  # by a start that was cut short; nobody has worked here since
@@ -335,7 +335,7 @@ def _tell_files(taken: Taken, *, fits: bool | None) -> list[str]:
     return told
 
 
-def _restore_state(session: IssueSession, git: Git, found: Found) -> None:
+def _restore_state(session: IssueSession, git: Git, found: SavedWork) -> None:
     """Write phase, receipts, texts and the last handoff as they were; the start is told again."""
     files = {name: _read(git, found.commit, name) for name in _list_names(git, found.commit)}
     ids = _restore_phase(session, files.get(PHASE, b""), found.about)
@@ -368,7 +368,7 @@ def _list_names(git: Git, commit: str) -> list[str]:
     return call(git.repo, "ls-tree", "--name-only", commit).lines
 
 
-def _restore_phase(session: IssueSession, content: bytes, about: About) -> Mapping[str, str]:
+def _restore_phase(session: IssueSession, content: bytes, about: WipRecord) -> Mapping[str, str]:
     """Write the phase file; return the old id of that write, and its new one here."""
     if not about.phase_id:
         return {}

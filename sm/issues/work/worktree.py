@@ -45,7 +45,7 @@ class Removed(Struct, frozen=True):
         return "removed"
 
 
-class Kept(Struct, frozen=True):
+class UnremovedWorktree(Struct, frozen=True):
     """Worktree that still exists, and the reason."""
 
     path: Path
@@ -270,7 +270,7 @@ def list_losses(
 
 def remove(
     git: Git, project: ProjectSettings, issue: IssueId, *, merged_head: str = ""
-) -> Removed | Kept:
+) -> Removed | UnremovedWorktree:
     """Remove the worktree of `issue` and its local branch, unless it must be kept: `find_keeper`.
 
     Raises:
@@ -280,7 +280,7 @@ def remove(
     found = examine(git, project, issue)
     lost = list_losses(git, project, issue, found, merged_head=merged_head)
     if reason := find_keeper(found, lost):
-        return Kept(found.path, reason)
+        return UnremovedWorktree(found.path, reason)
     return discard(git, project, issue, found)
 
 
@@ -300,15 +300,15 @@ def _name_people(path: Path) -> str:
 
 def discard(
     git: Git, project: ProjectSettings, issue: IssueId, found: Examined, *, force: bool = False
-) -> Removed | Kept:
+) -> Removed | UnremovedWorktree:
     """Remove what was found, even if work is lost; with `force` also uncommitted files."""
     if found.obstacle:
-        return Kept(found.path, found.obstacle)
+        return UnremovedWorktree(found.path, found.obstacle)
     try:
         for one in (*found.inner, *([found.entry] if found.entry else [])):
             _remove(git, one, force=force)
     except CommandError as error:
-        return Kept(found.path, error.message)
+        return UnremovedWorktree(found.path, error.message)
     crash_point("worktree:removed")
     if found.tip is not None:
         git.delete_branch(project.branch(issue), found.tip)

@@ -12,7 +12,7 @@ from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, last_snapshot, look
 from sm.issues.rules.found import Left, Thing
-from sm.issues.rules.supervision import By, Place, Ruling, judge
+from sm.issues.rules.supervision import By, ProjectWords, Ruling, judge
 from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene
 from sm.plugins.doctor.machine import Installation
@@ -57,7 +57,7 @@ def check_left(project: Project) -> Iterator[Finding]:
 def check_left_running(here: Installation) -> Iterator[Finding]:
     """Look for processes of ended agents, and monitors of sessions that are gone."""
     for left, process in find_processes(here.root, here.tmux):
-        if ruling := judge(left, Place("", "", "", "")):
+        if ruling := judge(left, ProjectWords("", "", "", "")):
             yield _word(ruling, partial(end_process, process))
 
 

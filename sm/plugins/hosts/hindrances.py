@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sm.base.text import one_line
-from sm.issues.runners import Hindrance, Placement, Seen, Standing
+from sm.issues.runners import Hindrance, KnownState, Placement, Standing
 from sm.plugins.hosts.dispatch.rules import REFUSALS
 from sm.plugins.hosts.health import HostRefusal, HostSilence, KeptReport
 
@@ -58,7 +58,7 @@ def explain_refusal(host: str, project: str, refusal: HostRefusal, now: float) -
 
 
 def list_unfit(
-    placements: Iterable[Placement], seen: Mapping[str, Seen], now: float
+    placements: Iterable[Placement], seen: Mapping[str, KnownState], now: float
 ) -> Iterator[Hindrance]:
     """Say which issues their hosts do not begin, while they begin others."""
     for one in placements:
@@ -70,7 +70,7 @@ def list_unfit(
             yield _make(key, text, one.host, one.placed_at)
 
 
-def tell_refusal(placement: Placement, seen: Seen | None) -> str:
+def tell_refusal(placement: Placement, seen: KnownState | None) -> str:
     """Say what a session waits for that its host does not begin; '' for any other."""
     if placement.handle or seen is None or seen.standing not in REFUSALS:
         return ""
@@ -105,7 +105,7 @@ def list_twins(twins: Mapping[str, str]) -> Iterator[Hindrance]:
 
 
 def list_of_cluster(
-    placements: Sequence[Placement], seen: Mapping[str, Seen], patience_s: float, now: float
+    placements: Sequence[Placement], seen: Mapping[str, KnownState], patience_s: float, now: float
 ) -> Iterator[Hindrance]:
     """Say which jobs do not begin, and whether Slurm does not answer."""
     silent = dict[str, list[Placement]]()

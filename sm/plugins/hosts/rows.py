@@ -26,7 +26,7 @@ from sm.issues.look.escalation import find_review_page
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
 from sm.issues.rules.needs import Case, describe_need, find_approval_page
-from sm.issues.runners import Placement, Shown, load_runner
+from sm.issues.runners import NodeRow, Placement, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.views.open_need import NO_ACT, OpenNeed, bound_quotation, put_into_words
@@ -62,8 +62,8 @@ def begin_rows(project: Project) -> ReadRows:
 
 def _ask(
     project: Project, placements: Sequence[Placement], report: Callable[[SmError], None]
-) -> dict[str, Shown]:
-    found: dict[str, Shown] = {}
+) -> dict[str, NodeRow]:
+    found: dict[str, NodeRow] = {}
     for name in dict.fromkeys(one.runner for one in placements):
         try:
             there = [one for one in placements if one.runner == name]
@@ -74,7 +74,7 @@ def _ask(
 
 
 def _list_silent(
-    placements: Sequence[Placement], shown: Mapping[str, Shown], now: float
+    placements: Sequence[Placement], shown: Mapping[str, NodeRow], now: float
 ) -> Iterator[SmError]:
     """Yield a sentence for each host that does not answer, with the issues that it has."""
     silent: dict[tuple[str, float], list[str]] = {}
@@ -87,7 +87,7 @@ def _list_silent(
         yield SmError(f"{one_line(trouble, TEXT_LIMIT)}: {heard}, with {', '.join(issues)}")
 
 
-def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> Iterator[SmError]:
+def _list_short(placements: Sequence[Placement], shown: Mapping[str, NodeRow]) -> Iterator[SmError]:
     """Yield a sentence for each host that lacks something."""
     lacking = {
         one.host: seen.short
@@ -100,7 +100,7 @@ def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> 
 
 
 def make_row(
-    project: Project, placement: Placement, shown: Shown | None, known: Snapshot, now: float
+    project: Project, placement: Placement, shown: NodeRow | None, known: Snapshot, now: float
 ) -> SessionRow:
     """Return the row that shows what its node has said of the session.
 

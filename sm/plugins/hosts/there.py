@@ -34,9 +34,9 @@ from sm.issues.meters import SetLimit
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.recover import recover
 from sm.issues.runners import (
-    Answer,
     Elsewhere,
     NoAnswerError,
+    NodeAnswer,
     Piper,
     Placement,
     Runner,
@@ -86,7 +86,9 @@ class There:
 
     # What its node is asked
 
-    def call(self, argv: Sequence[str], stdin: str = "", patience_s: float | None = None) -> Answer:
+    def call(
+        self, argv: Sequence[str], stdin: str = "", patience_s: float | None = None
+    ) -> NodeAnswer:
         """Run the node's own `sm` with these arguments.
 
         Raises:
@@ -231,7 +233,7 @@ class There:
         said = call_git(git.repo, "log", "-1", "--format=%ct", found.commit).stdout.strip()
         return [Document(float(said or 0), found.ref, text, is_cut=len(data) > BYTES)]
 
-    def _find_saved(self) -> wip.Found:
+    def _find_saved(self) -> wip.SavedWork:
         project, issue = self.project, self.placement.issue
         found = wip.find(project.git, project.settings.remote, issue, up_to=NUMBER_LIMIT)
         if found is None:
@@ -259,7 +261,7 @@ class There:
             return _read_lines(self.reply(text, ACT_S))
         return _read_lines(self.call(VERBS[act.kind](self.placement), patience_s=ACT_S))
 
-    def reply(self, text: str, patience_s: float | None = None) -> Answer:
+    def reply(self, text: str, patience_s: float | None = None) -> NodeAnswer:
         """Answer its question; the same text said again counts once."""
         return replies.reply(self.project, self.placement, self._runner, text, patience_s)
 
@@ -384,13 +386,13 @@ VERBS: dict[ActKind, Words] = {
 """Words with which the node's `sm` is called; a person's text is its stdin, never an option."""
 
 
-def _read_lines(answer: Answer) -> list[str]:
+def _read_lines(answer: NodeAnswer) -> list[str]:
     if answer.code:
         raise explain_failure(answer)
     return [one_line(line, TEXT_LIMIT) for line in answer.stdout.splitlines() if line.strip()]
 
 
-def explain_failure(answer: Answer) -> SmError:
+def explain_failure(answer: NodeAnswer) -> SmError:
     """Return the error that the node's `sm` has reported."""
     lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
     said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"

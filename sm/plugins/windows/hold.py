@@ -8,7 +8,7 @@ from pathlib import Path
 from sm.adapters.agent import codex_limits
 from sm.adapters.agent.account import find_account_folder, guess_account_folder, read_login
 from sm.context import usage
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.plugins.windows.figures import LINE_LIMIT, WindowFigures, gather
 from sm.plugins.windows.rules import judge
 from sm.sessions import window
@@ -19,8 +19,8 @@ from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir, prefix_sessions
 
-UNHELD = Allowance(Stage.FREE, matter="limits", shown="is not held")
-FIRST = Allowance(Stage.FREE, matter="limits", shown="its client has told nothing yet")
+UNHELD = Allowance(LimitStage.FREE, matter="limits", shown="is not held")
+FIRST = Allowance(LimitStage.FREE, matter="limits", shown="its client has told nothing yet")
 
 
 def judge_session(session: Session, hold: int) -> Allowance | None:
@@ -44,14 +44,14 @@ def judge_project(project: Project, hold: int) -> Allowance | None:
     """Return what holds an issue that is to be begun; None for nothing."""
     known = gather(project.root, hold)
     found = _judge(known, _guess_account(known, project), hold)
-    return found if found and found.stage is Stage.HELD else None
+    return found if found and found.stage is LimitStage.HELD else None
 
 
 def _judge(known: WindowFigures, account: str, hold: int) -> Allowance | None:
     """Judge what holds an account. Figures from before another login say nothing."""
     told = known.accounts.get(account)
     found = judge(told.usage, told.at, time.time(), hold=hold) if told else None
-    if found is None or told is None or found.stage is Stage.FREE:
+    if found is None or told is None or found.stage is LimitStage.FREE:
         return found
     login = read_login(Path(account))
     return None if login and told.login and login != told.login else found

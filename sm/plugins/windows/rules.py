@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.sessions import failure
 from sm.sessions.failure import FARTHEST_S, SLACK_S, Usage
 
@@ -66,7 +66,7 @@ def judge(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance |
         return held
     windows = list_windows(usage, seen_at, now)
     near = [one.words for one in windows if one.percent >= hold - NEAR_POINTS]
-    return Allowance(Stage.FREE, matter="limits", shown=", ".join(near)) if near else None
+    return Allowance(LimitStage.FREE, matter="limits", shown=", ".join(near)) if near else None
 
 
 def find_hold(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance | None:
@@ -80,7 +80,7 @@ def find_hold(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowan
         return None
     last = max(full, key=lambda one: one.resets_at)
     return Allowance(
-        Stage.HELD,
+        LimitStage.HELD,
         matter=f"limits:{last.kind.name}:{round(last.resets_at / SAME_S)}:{hold}",
         shown=", ".join(one.words for one in full),
         until=last.resets_at + SLACK_S,

@@ -13,7 +13,7 @@ from sm.base.act import run
 from sm.issues import meters
 from sm.issues.act import effects
 from sm.issues.act.reactor import react
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.messages.stopping import StopResult
 from sm.sessions import plan as plans
 from sm.sessions import spending_hold
@@ -24,7 +24,7 @@ from sm.store.paths import Root
 from sm.testing.channel import make_session
 from tests.e2e.stage import make_stage
 
-OVER = Allowance(Stage.OVER, "issue:1", "$5.00 of $5.00", None, run("sm budget raise harb 1"))
+OVER = Allowance(LimitStage.OVER, "issue:1", "$5.00 of $5.00", None, run("sm budget raise harb 1"))
 PLAN = Plan("limit-stop:1", "limit-stop", "1", time.time(), (PlannedStep(StepVerb.INTERRUPT),))
 
 

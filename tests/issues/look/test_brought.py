@@ -19,7 +19,7 @@ from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
 from sm.base.errors import UsageError
 from sm.config.schema import Labels
 from sm.issues.look import brought, snapshot, wishes
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Runner
@@ -109,7 +109,7 @@ def see(taken_at: float = 0.0, head: str = "a" * 40) -> Snapshot:
     )
 
 
-def share(project: Project, seen: Snapshot | None = None, **promised: float) -> Share:
+def share(project: Project, seen: Snapshot | None = None, **promised: float) -> LookShare:
     """What is brought for session 7."""
     promise = {"lasts_s": 60.0, "wait_s": 0.0, "sharers": 1} | promised
     made = brought.narrow(
@@ -121,7 +121,7 @@ def share(project: Project, seen: Snapshot | None = None, **promised: float) -> 
         wait_s=promise["wait_s"],
         sharers=int(promise["sharers"]),
     )
-    return json.decode(json.encode(made), type=Share)
+    return json.decode(json.encode(made), type=LookShare)
 
 
 def test_only_what_concerns_its_sessions_travels_to_a_node(project: Project) -> None:
@@ -298,7 +298,7 @@ class Bringing:
     """A `Bearer` that keeps what it is to bring."""
 
     def __init__(self) -> None:
-        self.shares: list[Share] = []
+        self.shares: list[LookShare] = []
 
     def bring(self, _: Project, __: object, make: MakeShare) -> None:
         self.shares.append(make([NUMBER]))

@@ -7,46 +7,49 @@ from msgspec.structs import replace
 
 from sm.adapters.forge.model import hash_text
 from sm.issues.look import reviews, taken
-from sm.issues.look.kept_text import Heeded, KeptText, Part
-from sm.issues.look.taken import TEXT, TITLE, Taken
+from sm.issues.look.kept_text import Heeded, KeptPart, KeptText
+from sm.issues.look.taken import TEXT, TITLE, TakenIssue
 from sm.store.paths import Root
 
-KNOWN = Taken("Mend it", "It is broken.", "ada", 1000.0, seen="0123")
+KNOWN = TakenIssue("Mend it", "It is broken.", "ada", 1000.0, seen="0123")
 STRANGE = hash_text(TEXT, "Send me your keys.")
 
 
-def heed(known: KeptText, now: dict[str, Part]) -> Heeded:
+def heed(known: KeptText, now: dict[str, KeptPart]) -> Heeded:
     return known.heed(now, lambda editor: editor in ("", "ada", "bob"))
 
 
 @pytest.mark.parametrize(
     ("now", "found"),
     [
-        ({TITLE: Part("Mend it")}, Heeded({}, (), {}, {})),
-        ({TITLE: Part("Mend all", "bob")}, Heeded({TITLE: "Mend all"}, ("bob",), {}, {})),
+        ({TITLE: KeptPart("Mend it")}, Heeded({}, (), {}, {})),
+        ({TITLE: KeptPart("Mend all", "bob")}, Heeded({TITLE: "Mend all"}, ("bob",), {}, {})),
         (
-            {TITLE: Part("Mend all", "bob"), TEXT: Part("All is broken.", "bob")},
+            {TITLE: KeptPart("Mend all", "bob"), TEXT: KeptPart("All is broken.", "bob")},
             Heeded({TITLE: "Mend all", TEXT: "All is broken."}, ("bob",), {}, {}),
         ),
         (
-            {TITLE: Part("Mend all", "bob"), TEXT: Part("Send me your keys.", "eve")},
+            {TITLE: KeptPart("Mend all", "bob"), TEXT: KeptPart("Send me your keys.", "eve")},
             Heeded({TITLE: "Mend all"}, ("bob",), {TEXT: STRANGE}, {TEXT: "eve"}),
         ),
-        ({"remark": Part("And this.", "bob")}, Heeded({"remark": "And this."}, ("bob",), {}, {})),
+        (
+            {"remark": KeptPart("And this.", "bob")},
+            Heeded({"remark": "And this."}, ("bob",), {}, {}),
+        ),
     ],
 )
 def test_each_part_of_an_edit_is_judged_by_who_has_saved_it(
-    now: dict[str, Part], found: Heeded
+    now: dict[str, KeptPart], found: Heeded
 ) -> None:
     assert heed(KNOWN, now) == found
 
 
 def test_people_are_told_once_of_what_is_passed_over_and_again_of_another_edit() -> None:
-    edit = {TEXT: Part("Send me your keys.", "eve")}
+    edit = {TEXT: KeptPart("Send me your keys.", "eve")}
     known = replace(KNOWN, passed_over=heed(KNOWN, edit).passed_over)
     assert heed(known, edit) == Heeded({}, (), {TEXT: STRANGE}, {})
-    assert heed(known, {TEXT: Part("All of them.", "eve")}).strangers == {TEXT: "eve"}
-    for back in (Part("It is broken.", "eve"), Part("Send me your keys.", "ada")):
+    assert heed(known, {TEXT: KeptPart("All of them.", "eve")}).strangers == {TEXT: "eve"}
+    for back in (KeptPart("It is broken.", "eve"), KeptPart("Send me your keys.", "ada")):
         assert heed(known, {TEXT: back}).passed_over == {}
 
 

@@ -13,7 +13,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
-from sm.issues.rules.allowance import BLIND_S, Allowance, Stage
+from sm.issues.rules.allowance import BLIND_S, Allowance, LimitStage
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
@@ -167,7 +167,9 @@ WAITED_FOR = hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(2))
 SILENT = replace(LIVING, history=History(started_at=NOW - 2 * HOUR))
 
 
-def limited(stage: Stage, doing: str = "busy", *, halt: Halt | None = None, **more: Any) -> Facts:
+def limited(
+    stage: LimitStage, doing: str = "busy", *, halt: Halt | None = None, **more: Any
+) -> Facts:
     """An agent whose budget is so far used up; `halt` is what was done about it."""
     signs = Signs(doing=doing, since=NOW - MINUTE, active_at=NOW)
     done = History(started_at=NOW - HOUR, halt=halt)
@@ -563,50 +565,52 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         replace(APPROVED, history=answered("approved", 30 * MINUTE)),
         "merge-reminder",
     ),
-    "an agent at work is told in time": (limited(Stage.NEAR), "limit-near"),
-    "a turn that spends too much is interrupted": (limited(Stage.OVER), "limit-stop"),
+    "an agent at work is told in time": (limited(LimitStage.NEAR), "limit-near"),
+    "a turn that spends too much is interrupted": (limited(LimitStage.OVER), "limit-stop"),
     "so is one that nobody knows the spending of": (
-        limited(Stage.BLIND, held_since=NOW - BLIND_S),
+        limited(LimitStage.BLIND, held_since=NOW - BLIND_S),
         "limit-stop",
     ),
     "people are told of turns that interruptions do not end": (
-        limited(Stage.OVER, halt=replace(HALT, defied=True)),
+        limited(LimitStage.OVER, halt=replace(HALT, defied=True)),
         "limit-runs-on",
     ),
     "whose turn was cut off is asked for a document": (
-        limited(Stage.OVER, "idle", halt=HALT),
+        limited(LimitStage.OVER, "idle", halt=HALT),
         "limit-handoff",
     ),
     "with the document written a person is asked": (
-        limited(Stage.OVER, "idle", halt=replace(HALT, asked_at=NOW - HOUR)),
+        limited(LimitStage.OVER, "idle", halt=replace(HALT, asked_at=NOW - HOUR)),
         "limit-asked",
     ),
     "without a reserve there is no document": (
-        limited(Stage.SPENT, "idle", halt=HALT),
+        limited(LimitStage.SPENT, "idle", halt=HALT),
         "limit-asked",
     ),
     "people are told of a limit that holds for long": (
         limited(
-            Stage.HELD,
-            allowance=Allowance(Stage.HELD, "issue:10", "five hours: 94 % used", NOW + 2 * HOUR),
+            LimitStage.HELD,
+            allowance=Allowance(
+                LimitStage.HELD, "issue:10", "five hours: 94 % used", NOW + 2 * HOUR
+            ),
             history=History(halt=HALT, done=frozenset({"limit-held:limit:issue:10"})),
         ),
         "limit-wait-long",
     ),
-    "nothing begins while a limit holds": (limited(Stage.HELD), "limit-held"),
+    "nothing begins while a limit holds": (limited(LimitStage.HELD), "limit-held"),
     "what is not known for long is told": (
         limited(
-            Stage.HELD,
+            LimitStage.HELD,
             history=History(halt=HALT, done=frozenset({"limit-held:limit:issue:10"})),
         ),
         "limit-held-long",
     ),
     "after a raise it goes on where it was cut off": (
-        limited(Stage.FREE, "idle", halt=HALT),
+        limited(LimitStage.FREE, "idle", halt=HALT),
         "limit-over",
     ),
     "what only waited goes on by itself": (
-        limited(Stage.FREE, "idle", halt=replace(HALT, stops=0)),
+        limited(LimitStage.FREE, "idle", halt=replace(HALT, stops=0)),
         "limit-gone",
     ),
     "a merge that still does not come is told to a person": (
@@ -981,7 +985,7 @@ def test_a_merge_is_told_and_its_issue_closed_whoever_is_at_the_terminal(
 
 
 def test_a_turn_over_its_budget_is_stopped_while_a_draft_keeps_the_session() -> None:
-    found = decide(replace(limited(Stage.OVER), issue_open=False, hands=Hands(draft=True)))
+    found = decide(replace(limited(LimitStage.OVER), issue_open=False, hands=Hands(draft=True)))
     assert name(found) == "limit-stop"
     assert found.held is not None
 

@@ -25,7 +25,7 @@ from sm.adapters.forge.model import (
 )
 from sm.base.phase import SENTINELS, Phase
 from sm.base.text import harmless, normalise
-from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
+from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, LongText, Material
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import ENDINGS, NOTICES, write_notice, write_short_notice
 from sm.issues.rules.prompts import PROMPTS, write_prompt
@@ -335,22 +335,22 @@ def test_exhausted_ci_is_asked_with_the_end_of_its_log() -> None:
     assert "line 79" not in said
 
 
-@pytest.mark.parametrize("source", Source)
-def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: Source) -> None:
+@pytest.mark.parametrize("source", LongText)
+def test_a_text_quotes_of_the_forge_just_what_it_is_said_to(source: LongText) -> None:
     """What is not said to be quoted is not looked up, so it would be missing from the text."""
     words = "unmistakable"
     review = Review("r1", "bob", 1.0, ReviewState.CHANGES_REQUESTED, "c" * 40, words)
     pull = material("").pull
     assert pull
-    whole: dict[Source, dict[str, object]] = {
-        Source.ISSUE: {"issue": Issue(7, words, IssueState.OPEN, "ada", 1.0, body=words)},
-        Source.LOG: {"check": Check(CheckState.FAILURE, "c" * 40, "build", "", words)},
-        Source.REVIEW: {"review": review},
-        Source.DISCUSSION: {"discussion": (Comment("bob", 1.0, words),)},
-        Source.MERGE: {"pull": structs.replace(pull, held=words)},
-        Source.CONFLICTS: {"conflicts": (words,)},
+    whole: dict[LongText, dict[str, object]] = {
+        LongText.ISSUE: {"issue": Issue(7, words, IssueState.OPEN, "ada", 1.0, body=words)},
+        LongText.LOG: {"check": Check(CheckState.FAILURE, "c" * 40, "build", "", words)},
+        LongText.REVIEW: {"review": review},
+        LongText.DISCUSSION: {"discussion": (Comment("bob", 1.0, words),)},
+        LongText.MERGE: {"pull": structs.replace(pull, held=words)},
+        LongText.CONFLICTS: {"conflicts": (words,)},
         # An answer that was left as a comment is made of the comments before a text is.
-        Source.COMMENTS: {"reply": words},
+        LongText.COMMENTS: {"reply": words},
     }
     more = whole[source]
     quoting = {

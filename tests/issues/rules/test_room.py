@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sm.issues.rules.room import FILES, MEGABYTE, Room, explain_bytes, explain_disk, show_bytes
+from sm.issues.rules.room import FILES, MEGABYTE, FreeRoom, explain_bytes, explain_disk, show_bytes
 
 GB = 1024 * MEGABYTE
 LEAST = 1000 * MEGABYTE
-MANY = Room(10**6, 10**7)
+MANY = FreeRoom(10**6, 10**7)
 
 
 @pytest.mark.parametrize(
@@ -25,21 +25,21 @@ MANY = Room(10**6, 10**7)
 def test_the_limit_is_a_number_or_a_share_of_what_is_small(
     free: int, total: int, least: int, lacks: bool
 ) -> None:
-    assert Room(free, total).lacks(least) is lacks
-    said = explain_bytes("memory", Room(free, total), least)
+    assert FreeRoom(free, total).lacks(least) is lacks
+    said = explain_bytes("memory", FreeRoom(free, total), least)
     assert bool(said) is lacks
 
 
 def test_it_is_said_how_much_is_free_and_how_much_has_to_be() -> None:
-    said = explain_bytes("memory", Room(120 * MEGABYTE, 64 * GB), 500 * MEGABYTE)
+    said = explain_bytes("memory", FreeRoom(120 * MEGABYTE, 64 * GB), 500 * MEGABYTE)
     assert said == "120 MB of memory are free, and 500 MB have to be"
     assert show_bytes(3 * GB // 2) == "1.5 GB"
 
 
 def test_a_disk_may_lack_files_alone_or_take_no_writes() -> None:
-    plenty, few = Room(90 * GB, 100 * GB), Room(FILES - 1, 10**7)
+    plenty, few = FreeRoom(90 * GB, 100 * GB), FreeRoom(FILES - 1, 10**7)
     assert not explain_disk("/tmp", plenty, MANY, LEAST, read_only=False)
-    assert not explain_disk("/tmp", plenty, Room(0, 0), LEAST, read_only=False)  # as on btrfs
+    assert not explain_disk("/tmp", plenty, FreeRoom(0, 0), LEAST, read_only=False)  # as on btrfs
     assert "hardly any more files" in explain_disk("/tmp", plenty, few, LEAST, read_only=False)
     assert "takes no writes" in explain_disk("/tmp", plenty, MANY, LEAST, read_only=True)
     assert not explain_disk("/tmp", plenty, few, 0, read_only=True)

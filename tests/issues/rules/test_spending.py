@@ -17,7 +17,7 @@ from sm.issues.rules.allowance import (
     STOPPING,
     STOPS,
     Allowance,
-    Stage,
+    LimitStage,
 )
 from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life, Policy
@@ -56,7 +56,7 @@ KEY = f"{LIMIT}{MATTER}"
 NONE: Facts = Facts(now=NOW, history=History(started_at=NOW - HOUR))
 
 
-def limited(stage: Stage | None, until: float | None = None) -> Allowance | None:
+def limited(stage: LimitStage | None, until: float | None = None) -> Allowance | None:
     return Allowance(stage, MATTER, "as much", until) if stage else None
 
 
@@ -83,7 +83,7 @@ def combine() -> Iterator[Facts]:
     """Every stage, whatever the agent does, has been told, and has to be told."""
     doings = [Signs(doing=d, since=s) for d in ("busy", "idle", "waiting") for s in SINCE]
     for stage, halt, signs, life, work, by_sm in itertools.product(
-        (None, *Stage), HALTS, (None, *doings), Life, WORK, (False, True)
+        (None, *LimitStage), HALTS, (None, *doings), Life, WORK, (False, True)
     ):
         idle = signs and signs.doing == "idle"
         told = (
@@ -133,14 +133,14 @@ def test_in_every_combination_nothing_works_that_may_not_and_nothing_else_is_hel
             assert not any(row.deed for row in acted), (names, facts)
         else:
             assert names.isdisjoint({row.name for row in AT_LIMIT}), (names, facts)
-        if stage not in (*STOPPING, Stage.BLIND):
+        if stage not in (*STOPPING, LimitStage.BLIND):
             assert "limit-stop" not in names, facts
         if facts.allowance is None and facts.history.halt is None:
             assert names.isdisjoint(OURS), (names, facts)
         if stage in STOPPING and facts.signs and facts.turn_runs and facts.session is Life.ALIVE:
             writes = "limit-stop" not in names
             asked_at = facts.history.halt.asked_at if facts.history.halt else 0.0
-            assert not writes or (stage is Stage.OVER and asked_at > NOW - WRITING_S), facts
+            assert not writes or (stage is LimitStage.OVER and asked_at > NOW - WRITING_S), facts
         mergeable = facts.review is ReviewState.APPROVED and facts.limits.merge_by_sm
         if stage in HOLDING and mergeable and facts.check is CheckState.SUCCESS:
             assert "approved-merge" in names, (names, facts)
@@ -149,7 +149,9 @@ def test_in_every_combination_nothing_works_that_may_not_and_nothing_else_is_hel
 
 @pytest.mark.parametrize("stage", sorted(HOLDING))
 @pytest.mark.parametrize("life", Life)
-def test_no_time_counts_against_an_agent_that_may_spend_nothing(stage: Stage, life: Life) -> None:
+def test_no_time_counts_against_an_agent_that_may_spend_nothing(
+    stage: LimitStage, life: Life
+) -> None:
     for doing in ("idle", "busy", ""):
         late = replace(
             NONE,
@@ -167,7 +169,7 @@ def test_no_time_counts_against_an_agent_that_may_spend_nothing(stage: Stage, li
 
 
 @pytest.mark.parametrize("stage", sorted(HOLDING))
-def test_people_and_the_forge_still_settle_it(stage: Stage) -> None:
+def test_people_and_the_forge_still_settle_it(stage: LimitStage) -> None:
     held = replace(NONE, allowance=limited(stage), signs=Signs(doing="idle", since=NOW - HOUR))
     for facts, row in (
         (replace(held, pull=PullState.MERGED), "merge-seen"),
@@ -182,7 +184,9 @@ def test_people_and_the_forge_still_settle_it(stage: Stage) -> None:
 
 
 def test_it_holds_no_slot_once_its_turn_is_over() -> None:
-    held = replace(NONE, allowance=limited(Stage.HELD), signs=Signs(doing="busy", active_at=NOW))
+    held = replace(
+        NONE, allowance=limited(LimitStage.HELD), signs=Signs(doing="busy", active_at=NOW)
+    )
     assert is_at_work(held)
     assert not is_at_work(replace(held, signs=Signs(doing="idle", since=NOW)))
 
@@ -193,7 +197,7 @@ def test_it_holds_no_slot_once_its_turn_is_over() -> None:
 class Story:
     """The receipts of a session, and what is decided next."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: LimitStage) -> None:
         self.facts = replace(NONE, allowance=limited(stage))
         self.receipts = [Receipt(NOW - HOUR, "start", "start", verb=StepVerb.START)]
         self.at = NOW
@@ -204,7 +208,7 @@ class Story:
         signs = Signs(doing=doing, since=self.at, active_at=self.at, ended_at=ended_at)
         self.facts = replace(self.facts, signs=signs)
 
-    def limit(self, stage: Stage | None, matter: str = MATTER) -> None:
+    def limit(self, stage: LimitStage | None, matter: str = MATTER) -> None:
         allowance = Allowance(stage, matter, "as much") if stage else None
         resumed_at = self.facts.resumed_at if allowance and allowance.holds else self.at
         self.facts = replace(self.facts, allowance=allowance, resumed_at=resumed_at)
@@ -236,7 +240,7 @@ class Story:
 
 
 def test_a_turn_is_interrupted_a_document_written_a_person_asked_and_it_goes_on() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on("/wt/handoff-1.md") == "limit-handoff"
@@ -249,7 +253,7 @@ def test_a_turn_is_interrupted_a_document_written_a_person_asked_and_it_goes_on(
     assert story.asks()
     assert find_waiting(story.now) is not None
     assert story.goes_on(after_s=5 * HOUR) == ""
-    story.limit(Stage.FREE)
+    story.limit(LimitStage.FREE)
     assert story.now.history.halt == Halt(
         KEY, NOW + 1, stops=1, asked_at=NOW + 2, document="/wt/handoff-1.md"
     )
@@ -261,7 +265,7 @@ def test_a_turn_is_interrupted_a_document_written_a_person_asked_and_it_goes_on(
 
 
 def test_the_same_limit_is_dealt_with_anew_once_it_was_over() -> None:
-    story = Story(Stage.HELD)
+    story = Story(LimitStage.HELD)
     for _ in range(2):
         assert story.goes_on() == "limit-held"
         assert story.goes_on() == ""
@@ -270,19 +274,19 @@ def test_the_same_limit_is_dealt_with_anew_once_it_was_over() -> None:
         story.limit(None)
         assert story.goes_on() == "limit-gone"
         assert story.goes_on() == ""
-        story.limit(Stage.HELD)
+        story.limit(LimitStage.HELD)
 
 
 def test_a_window_that_ends_by_itself_is_no_question() -> None:
-    story = Story(Stage.HELD)
-    story.facts = replace(story.facts, allowance=limited(Stage.HELD, until=NOW + HOUR))
+    story = Story(LimitStage.HELD)
+    story.facts = replace(story.facts, allowance=limited(LimitStage.HELD, until=NOW + HOUR))
     assert story.goes_on() == "limit-held"
     assert story.goes_on(after_s=10 * PATIENCE_S) == ""
     assert decide(replace(story.now, signs=Signs(doing="idle"))).wake_at == NOW + HOUR
 
 
 def test_the_reserve_ends_the_turn_for_the_document() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on("/d.md") == "limit-handoff"
@@ -290,14 +294,14 @@ def test_the_reserve_ends_the_turn_for_the_document() -> None:
         story.facts, signs=Signs(doing="busy", since=story.at, active_at=story.at)
     )
     assert story.goes_on() == ""
-    story.limit(Stage.SPENT)
+    story.limit(LimitStage.SPENT)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on() == "limit-asked"
 
 
 def test_a_turn_for_the_document_that_does_not_end_is_interrupted() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on("/d.md") == "limit-handoff"
@@ -308,7 +312,7 @@ def test_a_turn_for_the_document_that_does_not_end_is_interrupted() -> None:
 
 
 def test_a_turn_that_begins_later_is_interrupted_each_time() -> None:
-    story = Story(Stage.SPENT)
+    story = Story(LimitStage.SPENT)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on() == "limit-asked"
@@ -321,7 +325,7 @@ def test_a_turn_that_begins_later_is_interrupted_each_time() -> None:
 
 
 def test_turn_after_turn_over_a_limit_is_interrupted_and_a_person_is_told_of_it_once() -> None:
-    story = Story(Stage.SPENT)
+    story = Story(LimitStage.SPENT)
     told = []
     for _ in range(2 * STOPS):
         while row := story.goes_on(STOPPED):
@@ -341,7 +345,7 @@ def test_turn_after_turn_over_a_limit_is_interrupted_and_a_person_is_told_of_it_
 
 
 def test_a_turn_that_cannot_be_interrupted_is_told_and_interrupted_on() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     about = story.now.halted
     noted = Receipt(NOW, "d", "limit-stop", about, verb=StepVerb.INTERRUPT, detail=DEFIED)
     story.receipts.append(noted)
@@ -351,19 +355,19 @@ def test_a_turn_that_cannot_be_interrupted_is_told_and_interrupted_on() -> None:
 
 
 def test_what_nobody_knows_for_a_moment_stops_nobody() -> None:
-    story = Story(Stage.BLIND)
+    story = Story(LimitStage.BLIND)
     story.facts = replace(story.facts, held_since=story.at)
     assert story.goes_on(after_s=BLIND_S / 2) == "limit-held"
     assert decide(story.now).wake_at == NOW + BLIND_S
-    story.limit(Stage.FREE)
+    story.limit(LimitStage.FREE)
     assert story.goes_on() == "limit-gone"
-    story.limit(Stage.BLIND)
+    story.limit(LimitStage.BLIND)
     story.facts = replace(story.facts, held_since=story.at)
     assert story.goes_on() == "limit-held"
     assert story.goes_on(STOPPED, after_s=BLIND_S) == "limit-stop"
     story.does("idle")
     assert story.goes_on(after_s=PATIENCE_S) == "limit-held-long"
-    story.limit(Stage.FREE)
+    story.limit(LimitStage.FREE)
     assert story.goes_on() == "limit-over", "it is told to go on"
 
 
@@ -380,13 +384,13 @@ def test_a_person_is_told_that_it_rests_only_when_its_turn_has_ended(
     doing: str, words: str
 ) -> None:
     signs = Signs(doing=doing, since=NOW - 1, active_at=NOW) if doing else None
-    facts = replace(NONE, allowance=limited(Stage.OVER), signs=signs)
+    facts = replace(NONE, allowance=limited(LimitStage.OVER), signs=signs)
     asked = describe_need(Case("limit-asked", "shop#7", limit="as much", turn=tell_turn(facts)))
     assert asked.why == f"A budget is used up, and {words} (as much)"
 
 
 def test_a_document_that_cannot_be_asked_for_holds_the_question_up_for_a_while_only() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert decide(story.now).row is BY_NAME["limit-handoff"]
@@ -394,7 +398,7 @@ def test_a_document_that_cannot_be_asked_for_holds_the_question_up_for_a_while_o
 
 
 def test_a_turn_that_was_cut_off_while_it_was_paused_writes_its_document_afterwards() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert decide(story.now, WHILE_PAUSED).row is BY_NAME["limit-stop"]
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
@@ -405,7 +409,7 @@ def test_a_turn_that_was_cut_off_while_it_was_paused_writes_its_document_afterwa
 
 
 def test_no_time_counts_against_a_hold_while_it_is_paused() -> None:
-    story = Story(Stage.HELD)
+    story = Story(LimitStage.HELD)
     story.does("idle")
     assert story.goes_on() == "limit-held"
     story.at += 2 * PATIENCE_S
@@ -415,24 +419,24 @@ def test_no_time_counts_against_a_hold_while_it_is_paused() -> None:
 
 
 def test_a_session_at_rest_has_nothing_to_write_down() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     story.does("idle")
     assert story.goes_on() == "limit-asked"
-    story.limit(Stage.NEAR)
+    story.limit(LimitStage.NEAR)
     assert story.goes_on() == "limit-gone"
 
 
 def test_another_limit_is_another_question() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     story.does("idle")
     assert story.goes_on() == "limit-asked"
-    story.limit(Stage.OVER, "day:5")
+    story.limit(LimitStage.OVER, "day:5")
     assert story.goes_on() == "limit-asked"
     assert story.now.about == f"{LIMIT}day:5"
 
 
 def test_an_answer_waits_for_the_raise_and_is_handed_over_then() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
     story.does("idle")
     assert story.goes_on("/d.md") == "limit-handoff"
@@ -447,19 +451,19 @@ def test_an_answer_waits_for_the_raise_and_is_handed_over_then() -> None:
 
 
 def test_what_the_agent_was_told_of_a_near_limit_it_is_told_once() -> None:
-    story = Story(Stage.NEAR)
+    story = Story(LimitStage.NEAR)
     assert story.goes_on() == "limit-near"
     assert story.goes_on() == ""
-    story.limit(Stage.OVER)
+    story.limit(LimitStage.OVER)
     assert story.goes_on(STOPPED) == "limit-stop"
-    story.limit(Stage.NEAR)
+    story.limit(LimitStage.NEAR)
     story.does("busy")
     assert story.goes_on() == "limit-over"
     assert story.goes_on() == ""
 
 
 def test_an_agent_that_died_meanwhile_is_restarted_when_it_may_spend_again() -> None:
-    story = Story(Stage.OVER)
+    story = Story(LimitStage.OVER)
     story.does("idle")
     story.facts = replace(story.facts, session=Life.GONE)
     assert story.goes_on() == "limit-asked"

@@ -10,13 +10,13 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.git_locks import OLD_S
-from sm.issues.rules.found import MOMENT_S, Left, Owner, Standing, Thing
-from sm.issues.rules.supervision import BY_NAME, ROWS, Act, By, Place, judge
+from sm.issues.rules.found import MOMENT_S, IssueStanding, Left, Owner, Thing
+from sm.issues.rules.supervision import BY_NAME, ROWS, By, ProjectWords, RepairAct, judge
 from sm.issues.supervise.act import ACTS, STARTS
 from tests.helpers import REPOSITORY
 from tests.supervision import supervision_table
 
-AT = Place("shop", "/home/ada/the shop", "hub", "backlog", "tmux -L sm")
+AT = ProjectWords("shop", "/home/ada/the shop", "hub", "backlog", "tmux -L sm")
 
 
 def row(thing: Thing, **known: Any) -> str:
@@ -31,25 +31,25 @@ def row(thing: Thing, **known: Any) -> str:
         ("lock-left", Thing.LOCK, {}),
         ("", Thing.LOCK, {"age_s": MOMENT_S - 1}),
         ("record-damaged", Thing.RECORD, {}),
-        ("record-lost", Thing.RECORD, {"standing": Standing.UNKNOWN}),
+        ("record-lost", Thing.RECORD, {"standing": IssueStanding.UNKNOWN}),
         ("start-cut-short", Thing.SESSION, {"is_started": False, "is_watched": False}),
         ("monitor-gone", Thing.SESSION, {"is_watched": False, "has_terminal": False}),
         ("terminal-gone", Thing.SESSION, {"has_terminal": False}),
         ("", Thing.SESSION, {}),
         ("claim-lost", Thing.CLAIM, {}),
-        ("claim-settled", Thing.CLAIM, {"standing": Standing.CLOSED}),
-        ("claim-settled", Thing.CLAIM, {"standing": Standing.BLOCKED}),
-        ("claim-settled", Thing.CLAIM, {"standing": Standing.UNKNOWN}),
-        ("claim-moved", Thing.CLAIM, {"owner": Owner.MOVED, "standing": Standing.CLOSED}),
-        ("", Thing.CLAIM, {"owner": Owner.ELSEWHERE, "standing": Standing.CLOSED}),
-        ("issue-unknown", Thing.ISSUE, {"has_session": True, "standing": Standing.UNKNOWN}),
+        ("claim-settled", Thing.CLAIM, {"standing": IssueStanding.CLOSED}),
+        ("claim-settled", Thing.CLAIM, {"standing": IssueStanding.BLOCKED}),
+        ("claim-settled", Thing.CLAIM, {"standing": IssueStanding.UNKNOWN}),
+        ("claim-moved", Thing.CLAIM, {"owner": Owner.MOVED, "standing": IssueStanding.CLOSED}),
+        ("", Thing.CLAIM, {"owner": Owner.ELSEWHERE, "standing": IssueStanding.CLOSED}),
+        ("issue-unknown", Thing.ISSUE, {"has_session": True, "standing": IssueStanding.UNKNOWN}),
         ("", Thing.ISSUE, {"has_session": True, "is_marked": True}),
         ("issue-idle", Thing.ISSUE, {"is_marked": True}),
         ("", Thing.ISSUE, {"is_marked": True, "is_claimed": True}),
-        ("terminal-over", Thing.TERMINAL, {"standing": Standing.CLOSED}),
-        ("terminal-alone", Thing.TERMINAL, {"standing": Standing.CLOSED, "age_s": 1.0}),
-        ("terminal-alone", Thing.TERMINAL, {"standing": Standing.CLOSED, "is_claimed": True}),
-        ("terminal-alone", Thing.TERMINAL, {"standing": Standing.BLOCKED}),
+        ("terminal-over", Thing.TERMINAL, {"standing": IssueStanding.CLOSED}),
+        ("terminal-alone", Thing.TERMINAL, {"standing": IssueStanding.CLOSED, "age_s": 1.0}),
+        ("terminal-alone", Thing.TERMINAL, {"standing": IssueStanding.CLOSED, "is_claimed": True}),
+        ("terminal-alone", Thing.TERMINAL, {"standing": IssueStanding.BLOCKED}),
         ("terminal-alone", Thing.TERMINAL, {"standing": "closed", "owner": Owner.NOBODY}),
         ("terminal-elsewhere", Thing.TERMINAL, {"standing": "closed", "owner": Owner.ELSEWHERE}),
         ("process-left", Thing.PROCESS, {}),
@@ -57,19 +57,19 @@ def row(thing: Thing, **known: Any) -> str:
         ("monitor-left", Thing.MONITOR, {}),
         ("worktree-cut-off", Thing.WORKTREE, {"is_linked": False, "has_session": True}),
         ("worktree-unknown", Thing.WORKTREE, {"is_linked": False, "owner": Owner.NOBODY}),
-        ("worktree-over", Thing.WORKTREE, {"standing": Standing.CLOSED}),
-        ("worktree-over", Thing.WORKTREE, {"standing": Standing.UNKNOWN, "is_there": False}),
-        ("worktree-kept", Thing.WORKTREE, {"standing": Standing.CLOSED, "is_claimed": True}),
+        ("worktree-over", Thing.WORKTREE, {"standing": IssueStanding.CLOSED}),
+        ("worktree-over", Thing.WORKTREE, {"standing": IssueStanding.UNKNOWN, "is_there": False}),
+        ("worktree-kept", Thing.WORKTREE, {"standing": IssueStanding.CLOSED, "is_claimed": True}),
         ("worktree-gone", Thing.WORKTREE, {"is_there": False}),
         ("worktree-kept", Thing.WORKTREE, {"is_there": False, "is_claimed": True}),
         ("worktree-kept", Thing.WORKTREE, {"is_there": False, "owner": Owner.NOBODY}),
         ("worktree-kept", Thing.WORKTREE, {}),
         ("", Thing.WORKTREE, {"has_session": True, "is_there": False}),
-        ("pull-over", Thing.PULL, {"standing": Standing.CLOSED}),
-        ("", Thing.PULL, {"standing": Standing.CLOSED, "is_claimed": True}),
-        ("branch-over", Thing.BRANCH, {"standing": Standing.CLOSED}),
-        ("", Thing.BRANCH, {"standing": Standing.CLOSED, "has_session": True}),
-        ("branch-left", Thing.BRANCH, {"standing": Standing.CLOSED, "is_local": True}),
+        ("pull-over", Thing.PULL, {"standing": IssueStanding.CLOSED}),
+        ("", Thing.PULL, {"standing": IssueStanding.CLOSED, "is_claimed": True}),
+        ("branch-over", Thing.BRANCH, {"standing": IssueStanding.CLOSED}),
+        ("", Thing.BRANCH, {"standing": IssueStanding.CLOSED, "has_session": True}),
+        ("branch-left", Thing.BRANCH, {"standing": IssueStanding.CLOSED, "is_local": True}),
         ("", Thing.BRANCH, {"is_local": True}),
     ],
 )
@@ -79,9 +79,14 @@ def test_the_first_row_that_holds_decides(name: str, thing: Thing, known: dict[s
 
 def test_nothing_of_another_installation_and_no_open_work_is_ever_removed() -> None:
     flags = ("has_session", "is_claimed", "is_there", "is_linked", "is_local")
-    removing = {Act.LET_GO, Act.END_TERMINAL, Act.REMOVE_WORKTREE, Act.CLOSE_PULL}
-    removing |= {Act.DELETE_BRANCH}
-    for thing, standing, owner in product(Thing, Standing, Owner):
+    removing = {
+        RepairAct.LET_GO,
+        RepairAct.END_TERMINAL,
+        RepairAct.REMOVE_WORKTREE,
+        RepairAct.CLOSE_PULL,
+    }
+    removing |= {RepairAct.DELETE_BRANCH}
+    for thing, standing, owner in product(Thing, IssueStanding, Owner):
         for values in product((True, False), repeat=len(flags)):
             known: dict[str, Any] = dict(zip(flags, values, strict=True))
             left = Left(
@@ -90,7 +95,7 @@ def test_nothing_of_another_installation_and_no_open_work_is_ever_removed() -> N
             ruling = judge(left, AT)
             if ruling is None or ruling.row.act not in removing:
                 continue
-            assert standing is not Standing.OPEN, ruling.row.name
+            assert standing is not IssueStanding.OPEN, ruling.row.name
             assert not left.has_session, ruling.row.name
             assert not left.is_claimed or thing is Thing.CLAIM, ruling.row.name
             if thing in (Thing.CLAIM, Thing.TERMINAL):
@@ -100,11 +105,11 @@ def test_nothing_of_another_installation_and_no_open_work_is_ever_removed() -> N
 def test_each_row_that_acts_has_words_and_an_act_and_the_others_a_command() -> None:
     for one in ROWS:
         assert (one.act is None) == (one.by is By.PERSON), one.name
-        if one.act is not None and one.act not in (*STARTS, Act.WAKE):
+        if one.act is not None and one.act not in (*STARTS, RepairAct.WAKE):
             assert one.doing, one.name
             assert one.done, one.name
         if one.act and one.by is not By.TICK:
-            assert one.act in ACTS or one.act is Act.END_PROCESS, one.name
+            assert one.act in ACTS or one.act is RepairAct.END_PROCESS, one.name
         if one.by is By.PERSON and one.name != "record-lost":
             assert one.command, one.name
         texts = "".join((one.told, one.doing, one.done, one.command))

@@ -15,7 +15,7 @@ from sm.adapters.procfs import find_at_terminals
 from sm.config.schema import ProjectSettings
 from sm.issues.work import worktree
 from sm.issues.work.claim import claim
-from sm.issues.work.worktree import Kept, Removed, WorktreeError, ensure, remove
+from sm.issues.work.worktree import Removed, UnremovedWorktree, WorktreeError, ensure, remove
 from sm.store.paths import Root
 from tests.helpers import HANG_S, Repository, git, wait_for
 from tests.viewer import Viewer
@@ -195,7 +195,7 @@ def test_folder_in_the_way_is_never_touched(clone: Git, project: ProjectSettings
     (path / "thesis.tex").write_text("years of work")
     with pytest.raises(WorktreeError, match="is in the way"):
         ensure(clone, project, 7)
-    assert isinstance(remove(clone, project, 7), Kept)
+    assert isinstance(remove(clone, project, 7), UnremovedWorktree)
     assert (path / "thesis.tex").read_text() == "years of work"
 
 
@@ -217,7 +217,7 @@ def test_branch_checked_out_in_the_users_clone_is_said(
     with pytest.raises(WorktreeError, match=r"your clone .* has branch 'fix/7' checked out"):
         ensure(clone, project, 7)
     kept = remove(clone, project, 7)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert "it is your clone" in kept.reason
 
 
@@ -345,7 +345,7 @@ def test_worktree_that_a_person_is_in_is_kept(clone: Git, project: ProjectSettin
     try:
         wait_for(lambda: list(find_at_terminals(path)), "the person to be there")
         kept = remove(clone, project, 7)
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, UnremovedWorktree)
         assert kept.reason.startswith("somebody is in it: sleep (")
         assert path.exists()
     finally:
@@ -361,7 +361,7 @@ def test_uncommitted_work_is_kept(clone: Git, project: ProjectSettings, name: st
     (path / name).parent.mkdir(exist_ok=True)
     (path / name).write_text("not committed\n")
     kept = remove(clone, project, 7, merged_head=clone.rev_parse("fix/7") or "")
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert "it has uncommitted work: " in kept.reason
     assert str(path) in str(kept)
     assert (path / name).read_text() == "not committed\n"
@@ -371,7 +371,7 @@ def test_unpushed_commit_is_kept(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)
     kept = remove(clone, project, 7)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert f"on no branch of 'origin': '{head[:12]}'" in kept.reason
     assert git(path, "rev-parse", "fix/7") == head
 
@@ -380,7 +380,7 @@ def test_unpushed_commit_on_a_detached_head_is_kept(clone: Git, project: Project
     path = ensure(clone, project, 7).path
     git(path, "checkout", "-q", "--detach")
     commit(path)
-    assert isinstance(remove(clone, project, 7), Kept)
+    assert isinstance(remove(clone, project, 7), UnremovedWorktree)
 
 
 def test_what_the_remote_has_now_counts_not_what_it_had(
@@ -390,7 +390,7 @@ def test_what_the_remote_has_now_counts_not_what_it_had(
     commit(path)
     git(path, "push", "-q")
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
-    assert isinstance(remove(clone, project, 7), Kept)
+    assert isinstance(remove(clone, project, 7), UnremovedWorktree)
 
 
 def test_nothing_is_fetched_where_the_branch_has_all_of_it(
@@ -423,7 +423,7 @@ def test_commit_after_the_merged_one_is_kept(
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
     later = commit(path, "afterthought")
     kept = remove(clone, project, 7, merged_head=head)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert later[:12] in kept.reason
     assert head[:12] not in kept.reason
 
@@ -442,7 +442,7 @@ def test_branch_without_a_worktree_is_judged_too(clone: Git, project: ProjectSet
     path = ensure(clone, project, 7).path
     head = commit(path)
     git(clone.repo, "worktree", "remove", str(path))
-    assert isinstance(remove(clone, project, 7), Kept)
+    assert isinstance(remove(clone, project, 7), UnremovedWorktree)
     assert clone.rev_parse("refs/heads/fix/7") == head
 
 
@@ -450,7 +450,7 @@ def test_locked_worktree_is_kept(clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     git(clone.repo, "worktree", "lock", "--reason", "mine", str(path))
     kept = remove(clone, project, 7)
-    assert kept == Kept(path, "it is locked ('mine')")
+    assert kept == UnremovedWorktree(path, "it is locked ('mine')")
 
 
 def inner_worktree(project: ProjectSettings, path: Path) -> Path:
@@ -472,11 +472,11 @@ def test_a_worktree_with_another_one_in_it_keeps_what_is_nowhere_else(
     inner = inner_worktree(project, path)
     (inner / "draft.txt").write_text("work\n")
     kept = remove(clone, project, 7)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert "the worktree within it at '.claude/worktrees/helper' has uncommitted work" in str(kept)
     head = commit(inner, "draft.txt")
     kept = remove(clone, project, 7)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, UnremovedWorktree)
     assert head[:12] in str(kept)
     git(inner, "push", "-q", "origin", "HEAD:fix/7")
     assert isinstance(remove(clone, project, 7), Removed)
@@ -495,7 +495,7 @@ def test_worktree_with_submodules_is_removed_once_nothing_of_them_is_nowhere_els
     git(path, "commit", "-q", "-m", "add a submodule")
     git(path, "push", "-q")
     kept = remove(clone, project, 7)
-    assert kept == Kept(path, "a submodule has commits that are nowhere else: 'sub'")
+    assert kept == UnremovedWorktree(path, "a submodule has commits that are nowhere else: 'sub'")
     git(path / "sub", "push", "-q", "origin", "HEAD:refs/heads/of-the-agent")
     assert remove(clone, project, 7) == Removed(path)
     assert clone.rev_parse("refs/heads/fix/7") is None

@@ -15,7 +15,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.issues import placements
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.issues.runners import Placement
 from sm.plugins.cost import checks
 from sm.plugins.cost.budget.balances import Balances
@@ -47,7 +47,7 @@ def project(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return found
 
 
-def stage(session: AnySession) -> Stage:
+def stage(session: AnySession) -> LimitStage:
     found = METER.read(session)
     assert found
     return found.stage
@@ -109,17 +109,17 @@ def test_a_raise_holds_at_once_for_each_limit(project: Project) -> None:
     os_fifo = os.open(session.dir.wake, os.O_RDONLY | os.O_NONBLOCK)
     try:
         write(session, "r1", dollars=21)
-        assert stage(session) is Stage.SPENT  # its issue's $10
+        assert stage(session) is LimitStage.SPENT  # its issue's $10
         assert os.read(os_fifo, 99), "its monitor was not woken by what it has used"
         assert run(["budget", "raise", "shop", "7", "100"]) == 0
         assert os.read(os_fifo, 99), "its monitor was not woken"
-        assert stage(session) is Stage.OVER  # its project's day
+        assert stage(session) is LimitStage.OVER  # its project's day
         assert run(["budget", "raise", "shop", "--day", "100"]) == 0
-        assert stage(session) is Stage.NEAR  # its own tokens
+        assert stage(session) is LimitStage.NEAR  # its own tokens
         assert run(["budget", "raise", "shop", "7", "--session", "1M"]) == 0
-        assert stage(session) is Stage.FREE
+        assert stage(session) is LimitStage.FREE
         assert run(["budget", "lower", "shop", "7", "100"]) == 0
-        assert stage(session) is Stage.SPENT
+        assert stage(session) is LimitStage.SPENT
     finally:
         os.close(os_fifo)
 

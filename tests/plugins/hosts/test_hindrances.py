@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.runners import Placement, Seen, Standing
+from sm.issues.runners import KnownState, Placement, Standing
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.health import HostSilence, keep_report, read_report
 from sm.plugins.hosts.hindrances import (
@@ -72,18 +72,18 @@ def test_a_host_that_was_removed_with_sessions_is_named() -> None:
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (Seen(Standing.RUNNING, "n1", NOW), ""),
-        (Seen(Standing.WAITING, "slurm", NOW, "Licenses"), ""),
-        (Seen(Standing.WAITING, "slurm", NOW, "BadConstraints"), "Slurm says BadConstraints"),
-        (Seen(Standing.LOST, "n1", NOW, "Slurm says node fail"), ""),
-        (Seen(Standing.LOST, "n1", NOW, "Slurm says failed: no clone"), "no clone"),
-        (Seen(Standing.SILENT, "n1", NOW - 60, "Slurm does not answer"), ""),
-        (Seen(Standing.SILENT, "n1", NOW - 700, "Slurm does not answer"), "does not answer"),
-        (Seen(Standing.SILENT, "n1", 0.0, "Slurm does not answer"), ""),
+        (KnownState(Standing.RUNNING, "n1", NOW), ""),
+        (KnownState(Standing.WAITING, "slurm", NOW, "Licenses"), ""),
+        (KnownState(Standing.WAITING, "slurm", NOW, "BadConstraints"), "Slurm says BadConstraints"),
+        (KnownState(Standing.LOST, "n1", NOW, "Slurm says node fail"), ""),
+        (KnownState(Standing.LOST, "n1", NOW, "Slurm says failed: no clone"), "no clone"),
+        (KnownState(Standing.SILENT, "n1", NOW - 60, "Slurm does not answer"), ""),
+        (KnownState(Standing.SILENT, "n1", NOW - 700, "Slurm does not answer"), "does not answer"),
+        (KnownState(Standing.SILENT, "n1", 0.0, "Slurm does not answer"), ""),
     ],
 )
 def test_a_job_that_cannot_begin_and_a_slurm_that_is_away_need_a_person(
-    seen: Seen, said: str
+    seen: KnownState, said: str
 ) -> None:
     found = list(list_of_cluster([place(1, "slurm")], {"dev-harb-1": seen}, 600.0, NOW))
     assert bool(found) == bool(said)
@@ -94,7 +94,7 @@ def test_a_job_that_cannot_begin_and_a_slurm_that_is_away_need_a_person(
 
 
 def test_what_is_known_of_all_jobs_is_one_matter() -> None:
-    silent = Seen(Standing.SILENT, "n1", NOW - 700, "Slurm does not answer")
+    silent = KnownState(Standing.SILENT, "n1", NOW - 700, "Slurm does not answer")
     seen = {"dev-harb-1": silent, "dev-harb-2": silent}
     (found,) = list_of_cluster([place(1), place(2)], seen, 600.0, NOW)
     assert found.text == "Nothing is known of harb#1, harb#2: Slurm does not answer"

@@ -17,7 +17,7 @@ from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.allowance import TurnAtLimit
 from sm.issues.rules.needs import KINDS, Case
-from sm.issues.runners import Placement, Shown
+from sm.issues.runners import NodeRow, Placement
 from sm.plugins.forges.settings import GiteaSettings
 from sm.plugins.hosts.rows import make_row
 from sm.sessions.activity import Evidence, Proof
@@ -56,7 +56,7 @@ def show(
     settings = ProjectSettings(name="harb", repo=Path("/clone"), forge=forge)
     project = Project(Config(source=Path("/sm.yaml"), projects=(settings,)), settings)
     said = to_builtins(tell_status(ROW, NOW - 10)) | changed
-    return make_row(project, PLACED, Shown(said, NOW - 10, trouble), known, NOW)
+    return make_row(project, PLACED, NodeRow(said, NOW - 10, trouble), known, NOW)
 
 
 def test_a_row_is_the_nodes_with_its_host_and_the_age_of_now() -> None:

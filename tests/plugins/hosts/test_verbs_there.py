@@ -16,7 +16,7 @@ from sm.cli import elsewhere
 from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP
 from sm.issues.placements import list_placements
-from sm.issues.runners import Answer
+from sm.issues.runners import NodeAnswer
 from sm.plugins.hosts.there import There
 from sm.store.paths import ProjectDir, Root
 from tests.helpers import REPOSITORY, wait_for
@@ -98,7 +98,7 @@ def test_a_node_is_asked_to_wait_again_until_the_time_is_up(
     (placement,) = list_placements(world.project.directory)
     asked, call = list[object](), There.call
 
-    def count(there: There, argv: list[str]) -> Answer:
+    def count(there: There, argv: list[str]) -> NodeAnswer:
         asked.append(argv)
         return call(there, argv)
 

@@ -14,7 +14,7 @@ from sm.config.load import load
 from sm.issues import placements
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.rules.needs import Case
-from sm.issues.runners import Hindrance, Placement, Shown, Standing
+from sm.issues.runners import Hindrance, NodeRow, Placement, Standing
 from sm.issues.ticks import Tick
 from sm.plugins import find_plugins
 from sm.plugins.notify import wakeup
@@ -77,7 +77,7 @@ def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> No
         told=told,
         reminders=reminders,
     )
-    shown = Shown(to_builtins(tell_status(row, time.time())), time.time())
+    shown = NodeRow(to_builtins(tell_status(row, time.time())), time.time())
     farms.RUNNER.shown = {PLACED.session: shown}
 
 

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from sm.base.need import NeedKind
 from sm.issues import placements
 from sm.issues.rules.needs import Case
-from sm.issues.runners import Placement, Shown, Standing
+from sm.issues.runners import NodeRow, Placement, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
 from sm.plugins.hosts.messages.outbox import list_kept
@@ -70,7 +70,7 @@ def farm(tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> F
 
 def show_row(row: SessionRow, trouble: str = "") -> None:
     at = time.time() - 5
-    shown = Shown(to_builtins(tell_status(row, at)), at, trouble)
+    shown = NodeRow(to_builtins(tell_status(row, at)), at, trouble)
     farms.RUNNER.shown = {PLACED.session: shown}
 
 

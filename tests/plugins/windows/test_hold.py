@@ -64,7 +64,7 @@ def tell(session: IssueSession, figures: str, at: float = NOW) -> None:
 def read(session: IssueSession) -> Allowance | None:
     """What holds it."""
     found = meters.read_allowance(session)
-    return found if found and found.stage is allowance.Stage.HELD else None
+    return found if found and found.stage is allowance.LimitStage.HELD else None
 
 
 def test_what_one_session_tells_holds_all_of_its_account(stage: Stage, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_no_session_of_sm_new_is_held_and_what_it_tells_holds_others(
     ann.dir.usage.write_text(f"{NOW:.6f} c 10 200000 94 {RESET} - - 20000\n".ljust(160))
     found = meters.read_allowance(ann)
     assert found
-    assert found.stage is allowance.Stage.FREE
+    assert found.stage is allowance.LimitStage.FREE
     held = read(begin(stage, tmp_path / "a"))
     assert held
     assert held.shown == "five hours: 94 % used"
@@ -181,7 +181,7 @@ def test_a_turn_is_looked_at_only_while_it_may_come_to_the_limit(
             tell(session, told, NOW + len(told))
         found = meters.read_allowance(session)
         assert bool(found) is is_watched
-        assert found is None or found.stage is allowance.Stage.FREE
+        assert found is None or found.stage is allowance.LimitStage.FREE
         assert meters.find_objection(stage.project) is None
 
 

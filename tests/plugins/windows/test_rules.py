@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.windows.rules import DAY_S, HOUR_S, find_hold, list_windows
 from sm.sessions.failure import SLACK_S, Usage, UsageLimit
 
@@ -46,7 +46,7 @@ def test_what_holds_until_when(usage: Usage, shown: str, until: float) -> None:
         assert found is None
         return
     assert found
-    assert (found.stage, found.shown) == (Stage.HELD, shown)
+    assert (found.stage, found.shown) == (LimitStage.HELD, shown)
     assert found.until == until + SLACK_S
 
 

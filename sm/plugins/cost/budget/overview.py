@@ -12,7 +12,7 @@ from sm.base.issue_id import IssueId
 from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.limits import (
@@ -56,7 +56,7 @@ class LimitRow(Struct, frozen=True):
     used: float | int
     not_known: float | int
     left: float | int
-    stage: Stage
+    stage: LimitStage
     says: str
     until: float | None
     raises: tuple[DecidedRaise, ...]

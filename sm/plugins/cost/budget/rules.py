@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from sm.base.act import Act
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.plugins.cost.ledger.amount import LARGEST, Amount, AmountUnit, show, show_requests
 from sm.plugins.cost.ledger.scopes import Scope
 
@@ -217,7 +217,7 @@ def weigh(limit: BudgetLimit, used: LimitUse) -> Allowance:
     """Weigh how far the limit is used up."""
     if used.unpriced:
         return Allowance(
-            Stage.OVER,
+            LimitStage.OVER,
             f"{limit.key}:unpriced",
             f"{show_requests(used.unpriced)} without a known price {limit.words}, whose limit "
             "is in money: set it in tokens, or budget.unknown to allow",
@@ -232,14 +232,14 @@ def weigh(limit: BudgetLimit, used: LimitUse) -> Allowance:
     )
 
 
-def _find_stage(limit: BudgetLimit, used: LimitUse) -> Stage:
+def _find_stage(limit: BudgetLimit, used: LimitUse) -> LimitStage:
     if used.at_most >= limit.height + find_reserve(limit, used):
-        return Stage.SPENT
+        return LimitStage.SPENT
     if used.at_most >= limit.height:
-        return Stage.OVER
+        return LimitStage.OVER
     if used.at_most * 100 >= limit.height * NEAR:
-        return Stage.NEAR
-    return Stage.FREE
+        return LimitStage.NEAR
+    return LimitStage.FREE
 
 
 def find_reserve(limit: BudgetLimit, used: LimitUse) -> int:
@@ -261,7 +261,7 @@ def describe(limit: BudgetLimit, used: LimitUse) -> str:
     return f"{show(unit, used.at_most)} of {show(unit, limit.height)} {limit.words}{guess}"
 
 
-def needs_prices(stage: Stage, used: LimitUse, since_s: float) -> bool:
+def needs_prices(stage: LimitStage, used: LimitUse, since_s: float) -> bool:
     """Whether prices are to be looked up now, which was done last so many seconds ago.
 
     It takes 0.2 s of processor time. Meanwhile a request counts as the largest of its model, if one
@@ -269,7 +269,7 @@ def needs_prices(stage: Stage, used: LimitUse, since_s: float) -> bool:
     """
     if not used.pending:
         return False
-    return not used.is_bounded or stage is not Stage.FREE or not 0 <= since_s < PRICES_S
+    return not used.is_bounded or stage is not LimitStage.FREE or not 0 <= since_s < PRICES_S
 
 
 # One more issue
@@ -306,7 +306,7 @@ def expect(for_one: int, of_open: Iterable[tuple[int, int]]) -> Expected:
 def admit(limit: BudgetLimit, used: LimitUse, expected: Expected) -> Allowance | None:
     """Find what is against one more issue; None if what it is expected to use still fits."""
     weighed = weigh(limit, used)
-    if weighed.stage in (Stage.OVER, Stage.SPENT):
+    if weighed.stage in (LimitStage.OVER, LimitStage.SPENT):
         return weighed
     left = limit.height - used.at_most - expected.for_open
     if 0 < left >= expected.for_one:
@@ -314,7 +314,7 @@ def admit(limit: BudgetLimit, used: LimitUse, expected: Expected) -> Allowance |
     unit = limit.amount.unit
     of_open = f", {show(unit, expected.for_open)} for open issues" if expected.for_open else ""
     return Allowance(
-        Stage.HELD,
+        LimitStage.HELD,
         f"{limit.key}:admit",
         f"no room for an issue of about {show(unit, expected.for_one)}: "
         f"{describe(limit, used)}{of_open}",

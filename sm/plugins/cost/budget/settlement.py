@@ -9,7 +9,7 @@ import contextlib
 import time
 
 from sm.base.errors import SmError
-from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.issues.rules.allowance import Allowance, LimitStage, find_strictest
 from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.budget.rules import BudgetLimit, LimitUse, needs_prices, weigh
@@ -76,10 +76,10 @@ def _look_up_prices(ledger: CostLedger) -> None:
 def _wake(session: Session, measured: Measured) -> None:
     """Have the session looked at, and all others that share a limit which is used up."""
     weighed = _weigh(measured)
-    if weighed is None or weighed.stage is Stage.FREE:
+    if weighed is None or weighed.stage is LimitStage.FREE:
         return
     registry.poke(session.dir)
     shared = (weigh(limit, used).stage for limit, used in measured if limit.is_shared)
-    if any(stage in (Stage.OVER, Stage.SPENT) for stage in shared):
+    if any(stage in (LimitStage.OVER, LimitStage.SPENT) for stage in shared):
         for name in registry.list_session_names(session.root):
             registry.poke(session.root.session(name))

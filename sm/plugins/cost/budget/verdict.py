@@ -15,7 +15,7 @@ from sm.base.issue_id import IssueId, read_part
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
-from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.issues.rules.allowance import Allowance, LimitStage, find_strictest
 from sm.plugins.cost.budget.balances import Balances, measure, open_balances
 from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.rules import (
@@ -73,7 +73,7 @@ def _wait_for_others(session: Session, limits: list[BudgetLimit]) -> Iterator[Al
     if any(limit.is_shared for limit in limits):
         blind = progress.find_others(session.root, session.name)
         if blind:
-            yield Allowance(Stage.HELD, OTHERS, blind, act=ASK_DOCTOR)
+            yield Allowance(LimitStage.HELD, OTHERS, blind, act=ASK_DOCTOR)
 
 
 def _make_gone_error(path: Path) -> TemporaryError:
@@ -95,7 +95,7 @@ def find_objection(project: Project) -> Allowance | None:
     if unread and counts_unknown(project.config, project.settings, now):
         # No issue is begun whose agent would be held at once.
         advice = "set budget.unknown to allow, or use an agent CLI that docs/COST.md names"
-        return Allowance(Stage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
+        return Allowance(LimitStage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
     limits = list_shared(project.config, project.settings, now)
     if not limits:
         return None

@@ -16,7 +16,7 @@ from sm.base.decoding import convert, decode
 from sm.base.errors import UsageError
 from sm.base.output import say_text
 from sm.cli.options import pass_machine
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.rules import ModelUse, RemoteLimit, weigh
@@ -130,7 +130,7 @@ def _take_limits(
             registry.poke(machine.root.session(name))
 
 
-def _weigh(machine: Machine, book: Balances, told: Iterable[RemoteLimit]) -> dict[str, Stage]:
+def _weigh(machine: Machine, book: Balances, told: Iterable[RemoteLimit]) -> dict[str, LimitStage]:
     """Weigh how far each limit is used up, by its key, in which its height is."""
     now = time.time()
     limits = [remote_limits.make_limit(one, now) for one in told]

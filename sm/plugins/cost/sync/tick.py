@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sm.base.clock import Deadline
 from sm.config.schema import Config
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.issues.ticks import Listener, Tick
 from sm.plugins.cost.ledger import nodes
 from sm.sessions.machine import Machine
@@ -68,7 +68,9 @@ def follow_up(root: Root, measured: Measured) -> None:
 
     if not measured:
         note_unpriced(root)
-    elif any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
+    elif any(
+        weigh(limit, used).stage in (LimitStage.OVER, LimitStage.SPENT) for limit, used in measured
+    ):
         for name in registry.list_session_names(root):
             registry.poke(root.session(name))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
 from sm.base.errors import TemporaryError
-from sm.issues.runners import NoAnswerError, Placement, RefusedError
+from sm.issues.runners import NoAnswerError, NodeRefusedError, Placement
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Dispatch:
         except NoAnswerError as error:
             self._vain[order.host] = error
             raise
-        except RefusedError as error:
+        except NodeRefusedError as error:
             if error.of_host:
                 self._vain[order.host] = error
             raise

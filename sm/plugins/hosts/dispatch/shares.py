@@ -13,7 +13,7 @@ from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId
 from sm.issues.look import brought
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.issues.look.polled import read_polled
 from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement, Runner
@@ -28,7 +28,7 @@ WAIT_S = 20.0
 """Time that a node waits for a look that it has wished for, in seconds: a tick begins within a
 second, and takes some on a busy machine, or with a slow forge."""
 
-MakeShare = Callable[[Collection[IssueId]], Share]
+MakeShare = Callable[[Collection[IssueId]], LookShare]
 """Function that makes the share that concerns these issues."""
 
 
@@ -63,7 +63,7 @@ def bring(
     lasts_s = find_lasting_s(project)
     wait_s = WAIT_S if hears_wishes else 0.0
 
-    def make(issues: Collection[IssueId]) -> Share:
+    def make(issues: Collection[IssueId]) -> LookShare:
         return brought.narrow(
             project.settings,
             seen,

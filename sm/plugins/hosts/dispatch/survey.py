@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue
 from sm.issues import placements, runners
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.runners import Placement, Runner, Seen
+from sm.issues.runners import KnownState, Placement, Runner
 from sm.plugins.hosts.dispatch.orders import Dispatch
 from sm.plugins.hosts.dispatch.rules import REFUSALS
 from sm.plugins.hosts.messages import awaited_turns, replies
@@ -24,7 +24,7 @@ class Survey(Struct, dict=True):
     seen: Snapshot
     placed: list[Placement]
     asked: tuple[Placement, ...]
-    standings: dict[str, Seen]
+    standings: dict[str, KnownState]
     free: dict[str, list[str]]
     dispatch: Dispatch
     hears_wishes: bool = False
@@ -72,11 +72,11 @@ class Survey(Struct, dict=True):
         return ""
 
     @cached_property
-    def known(self) -> dict[str, Seen]:
+    def known(self) -> dict[str, KnownState]:
         """Last known states, from the ticks before."""
         return placements.read_seen(self.project.directory)
 
-    def find_refusal(self, placement: Placement) -> Seen | None:
+    def find_refusal(self, placement: Placement) -> KnownState | None:
         """Return how its host has refused to begin it; None if it did not."""
         known = None if placement.handle else self.known.get(placement.session)
         is_of_it = known and known.host == placement.host

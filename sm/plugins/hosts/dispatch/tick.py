@@ -17,7 +17,7 @@ from sm.issues import placements, runners
 from sm.issues.look import doubts, taken
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.runners import Placement, RefusedError, Runner, Seen, Standing
+from sm.issues.runners import KnownState, NodeRefusedError, Placement, Runner, Standing
 from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
@@ -113,9 +113,9 @@ def _settle(away: Survey, order: StartOrder) -> Iterator[str]:
     def put_on_record(away: Survey, placement: Placement) -> Iterator[str]:
         try:
             placed = order.outcome.result()
-        except RefusedError as error:
+        except NodeRefusedError as error:
             standing = Standing.REFUSED if error.of_host else Standing.UNFIT
-            seen = Seen(standing, placement.host, time.time(), error.message)
+            seen = KnownState(standing, placement.host, time.time(), error.message)
             away.standings[placement.session] = seen
             raise
         if placed is None or not placed.handle:
@@ -202,7 +202,7 @@ def _bring_to(
     )
 
 
-def _is_running(known: Seen | None) -> bool:
+def _is_running(known: KnownState | None) -> bool:
     return known is not None and known.standing is Standing.RUNNING
 
 

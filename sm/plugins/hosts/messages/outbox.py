@@ -20,7 +20,7 @@ from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import StateError, TemporaryError
 from sm.issues.placements import read_seen
-from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
+from sm.issues.runners import SILENT_S, NodeAnswer, Placement, Runner, Standing
 from sm.plugins.hosts.messages import awaited_turns, lost
 from sm.plugins.hosts.messages.lost import LostMessage
 from sm.sessions.machine import Machine
@@ -187,7 +187,9 @@ class _Handing(Struct, frozen=True):
             return None
         return frozenset(one.id for one in found if one.place != HEARD)
 
-    def _call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer | None:
+    def _call(
+        self, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> NodeAnswer | None:
         """Return what the node's own `sm` answers; None if it does not, or not yet."""
         try:
             answer = self.runner.call(
@@ -203,7 +205,7 @@ class _Handing(Struct, frozen=True):
         return None if answer.code == TemporaryError.exit_code else answer
 
 
-def _has_agent(answer: Answer) -> bool:
+def _has_agent(answer: NodeAnswer) -> bool:
     """Whether the answer of `sm send` says that the agent has the message."""
     said = answer.stdout.strip()
     with contextlib.suppress(msgspec.DecodeError):
@@ -236,11 +238,11 @@ def give_back(project: Project, placed: Collection[str]) -> None:
         for name, message in list(_read_kept(directory)) if ours else ():
             if message.session not in placed:
                 maybe = ", and its agent may not have read it" if message.handed_to else ""
-                _tell_refused(project, message, Answer(1, "", f"its session has ended{maybe}"))
+                _tell_refused(project, message, NodeAnswer(1, "", f"its session has ended{maybe}"))
                 discard(find_folder(directory) / name)
 
 
-def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:
+def _tell_refused(project: Project, message: KeptMessage, answer: NodeAnswer) -> None:
     said = (answer.stderr.strip().splitlines() or [f"exit code {answer.code}"])[-1]
     why = said.removeprefix("sm: ")
     text = f"message {message.id} was not taken: {why}"
@@ -255,7 +257,7 @@ def send(
     runner: Runner,
     message: KeptMessage,
     patience_s: float | None = None,
-) -> Answer | None:
+) -> NodeAnswer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
 
     Takes at most three times `patience_s`. A host that says nothing is waited for `SILENT_S`; for

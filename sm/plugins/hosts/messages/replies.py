@@ -13,7 +13,7 @@ import time
 from msgspec import Struct
 
 from sm.base.nonce import make_nonce
-from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
+from sm.issues.runners import NoAnswerError, NodeAnswer, Placement, Runner
 from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, write_json
@@ -34,7 +34,7 @@ def reply(
     runner: Runner,
     text: str,
     patience_s: float | None = None,
-) -> Answer:
+) -> NodeAnswer:
     """Answer the session's question on its node with `text`.
 
     Raises:

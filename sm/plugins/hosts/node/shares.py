@@ -10,7 +10,7 @@ from msgspec import DecodeError, structs
 from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.issues.look import snapshot, wishes
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.sessions.project import Project
 from sm.store.paths import Root
 
@@ -18,7 +18,7 @@ HEAR_S = 25.0
 """Time that a wish is waited for, in seconds; then whoever hears them asks again."""
 
 
-def read_share(text: str, age_s: float | None = None) -> Share:
+def read_share(text: str, age_s: float | None = None) -> LookShare:
     """Read a share; `age_s` is how old the look is at the most, if its time is by another clock.
 
     Raises:
@@ -26,7 +26,7 @@ def read_share(text: str, age_s: float | None = None) -> Share:
 
     """
     try:
-        share = decode(text.encode("utf-8", "surrogateescape"), Share)
+        share = decode(text.encode("utf-8", "surrogateescape"), LookShare)
     except DecodeError as error:
         raise UsageError(f"expected a look at the forge as JSON: {error}") from error
     if age_s is None:
@@ -35,7 +35,7 @@ def read_share(text: str, age_s: float | None = None) -> Share:
     return structs.replace(share, seen=seen)
 
 
-def adopt(project: Project, share: Share) -> None:
+def adopt(project: Project, share: LookShare) -> None:
     """Have it count as a look of our own for a while.
 
     Raises:

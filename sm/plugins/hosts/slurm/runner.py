@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from sm.issues import placements as records
-from sm.issues.runners import Answer, Hindrance, Placement, RefusedError, Seen, Shown, Standing
+from sm.issues.runners import (
+    Hindrance,
+    KnownState,
+    NodeAnswer,
+    NodeRefusedError,
+    NodeRow,
+    Placement,
+    Standing,
+)
 from sm.plugins.hosts import hindrances
 from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.rules import read_rules, spell_rules
@@ -70,7 +78,7 @@ class SlurmRunner:
         """Refuse a session whose last job could not begin it, as long as Slurm tells of that."""
         if failed := standing.list_failed(self._list_jobs(), [name]).get(name):
             told = standing.judge(placement, failed, time.time()).words
-            raise RefusedError(told, of_host=False)
+            raise NodeRefusedError(told, of_host=False)
 
     def _list_jobs(self) -> list[SlurmJob]:
         """Return all jobs; who was asked in vain just now is not asked again at once."""
@@ -96,7 +104,7 @@ class SlurmRunner:
                 queue.cancel(one.id, name)
         return standing.find_job(jobs, name, placement.attempt)
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Ask Slurm once for all. While it does not answer, nothing is lost: jobs run on."""
         if not placements:
             return {}
@@ -119,7 +127,7 @@ class SlurmRunner:
         running = [one for one in placements if _runs(seen.get(one.session))]
         shares.bring(project, running, make)
 
-    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""
         seen = records.read_seen(project.root.project(project.name))
         running = [one for one in placements if _runs(seen.get(one.session))]
@@ -146,7 +154,7 @@ class SlurmRunner:
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Have the job's own `sm` do it."""
         found = step.call_job(
             project,
@@ -158,7 +166,7 @@ class SlurmRunner:
             silent_s=None if silent_s is None else max(silent_s, step.FIRST_WORD_S),
         )
         more = "sm: there was more than is passed on\n" if found.cut else ""
-        return Answer(found.code, found.stdout, found.stderr + more)
+        return NodeAnswer(found.code, found.stdout, found.stderr + more)
 
     def attach(
         self, project: Project, placement: Placement, *, read_only: bool = False
@@ -191,7 +199,7 @@ class SlurmRunner:
             queue.cancel(placement.handle, name_job(project.root, placement.session))
 
 
-def _runs(seen: Seen | None) -> bool:
+def _runs(seen: KnownState | None) -> bool:
     return seen is not None and seen.standing is Standing.RUNNING
 
 
@@ -204,28 +212,28 @@ def _judge(
     return standing.judge(placement, job, time.time(), is_gone=is_gone)
 
 
-def _be_silent(placement: Placement, before: Mapping[str, Seen], why: str) -> Seen:
+def _be_silent(placement: Placement, before: Mapping[str, KnownState], why: str) -> KnownState:
     known = before.get(placement.session)
     host, known_at = (known.host, known.known_at) if known else (placement.host, 0.0)
-    return Seen(Standing.SILENT, host, known_at, why)
+    return KnownState(Standing.SILENT, host, known_at, why)
 
 
 def make_shown(seen: Seen | None, said: JobReport | None) -> Shown:
     """What is shown of a session: its last row, and what Slurm says if that is not that it runs."""
     row, known_at = (said.row or None, said.at) if said else (None, 0.0)
     if seen is None:
-        return Shown(row, known_at, words="its job to be looked at")
+        return NodeRow(row, known_at, words="its job to be looked at")
     if seen.standing is Standing.SILENT:
-        return Shown(row, known_at, seen.words, host=seen.host)
+        return NodeRow(row, known_at, seen.words, host=seen.host)
     if seen.standing is Standing.UNFIT:
-        return Shown(
+        return NodeRow(
             None, 0.0, words=f"another job, as the last one could not begin it: {seen.words}"
         )
     if seen.standing is Standing.WAITING:
         why = f" ({seen.words})" if seen.words else ""
-        return Shown(None, 0.0, words=f"a place in the queue{why}")
+        return NodeRow(None, 0.0, words=f"a place in the queue{why}")
     lacks = said.lacks if said else None
-    return Shown(row, known_at, words=LACKS[lacks].format(host=seen.host), host=seen.host)
+    return NodeRow(row, known_at, words=LACKS[lacks].format(host=seen.host), host=seen.host)
 
 
 LACKS: dict[Lack | None, str] = {

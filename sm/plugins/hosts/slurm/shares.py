@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct, json, structs
 
 from sm.base.errors import SmError
-from sm.issues.look.brought import Share
+from sm.issues.look.brought import LookShare
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
 from sm.plugins.hosts.dispatch.shares import MakeShare
@@ -44,7 +44,7 @@ class Carried(Struct, frozen=True):
 class Load(Struct, frozen=True):
     """Shares that are to be brought, by the names of their sessions."""
 
-    shares: dict[str, Share]
+    shares: dict[str, LookShare]
 
 
 def bring(project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
@@ -60,7 +60,7 @@ def bring(project: Project, placements: Sequence[Placement], make: MakeShare) ->
 
 def list_due(
     placements: Iterable[Placement],
-    shares: Mapping[str, Share],
+    shares: Mapping[str, LookShare],
     carried: Mapping[str, Carried],
     now: float,
 ) -> list[Placement]:
@@ -72,13 +72,13 @@ def list_due(
     ]
 
 
-def _is_known(placement: Placement, share: Share, last: Carried | None, now: float) -> bool:
+def _is_known(placement: Placement, share: LookShare, last: Carried | None, now: float) -> bool:
     if last is None or (last.attempt, last.digest) != (placement.attempt, digest(share)):
         return False
     return 0 <= now - last.at < share.lasts_s / 2
 
 
-def digest(share: Share) -> str:
+def digest(share: LookShare) -> str:
     """Return a word for all that it says, but for when."""
     timeless = structs.replace(share, seen=structs.replace(share.seen, taken_at=0.0))
     return hashlib.sha256(json.encode(timeless)).hexdigest()[:16]
@@ -102,7 +102,7 @@ def carry(project: Project) -> None:
         write_json(_locate(project, "brought"), known | done)
 
 
-def _carry_one(project: Project, placement: Placement, share: Share) -> Carried | None:
+def _carry_one(project: Project, placement: Placement, share: LookShare) -> Carried | None:
     """Bring it to one job; a job that does not take it looks by itself, and is asked again."""
     now = time.time()
     age = max(0.0, now - share.seen.taken_at) + CARRY_S

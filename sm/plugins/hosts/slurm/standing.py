@@ -41,23 +41,25 @@ def judge(
     one that it does not know is lost: if its session should still run, it is overtaken.
     """
     if job is None:
-        return Seen(Standing.LOST, placement.host, known_at, FORGOTTEN)
+        return KnownState(Standing.LOST, placement.host, known_at, FORGOTTEN)
     where = job.node or placement.host
     if job.state in WAITS and job.words:  # its session has ended, and said so
-        return Seen(Standing.LOST, where, known_at, f"Slurm has put its job back: {job.words}")
+        return KnownState(
+            Standing.LOST, where, known_at, f"Slurm has put its job back: {job.words}"
+        )
     if job.state in WAITS:
         reason = "" if job.reason == NO_REASON else job.reason
-        return Seen(Standing.WAITING, where, known_at, reason)
+        return KnownState(Standing.WAITING, where, known_at, reason)
     if job.state in RUNS and is_gone:
-        return Seen(Standing.LOST, where, known_at, UNKNOWN)
+        return KnownState(Standing.LOST, where, known_at, UNKNOWN)
     if job.state in RUNS:
-        return Seen(Standing.RUNNING, where, known_at, job.words)
+        return KnownState(Standing.RUNNING, where, known_at, job.words)
     if job.state in STANDS:
-        return Seen(Standing.SILENT, where, known_at, job.state.lower())
+        return KnownState(Standing.SILENT, where, known_at, job.state.lower())
     if job.state == OVER:
-        return Seen(Standing.OVER, where, known_at, job.words)
+        return KnownState(Standing.OVER, where, known_at, job.words)
     told = f"Slurm says {job.state.lower().replace('_', ' ')}"
-    return Seen(Standing.LOST, where, known_at, f"{told}: {job.words}" if job.words else told)
+    return KnownState(Standing.LOST, where, known_at, f"{told}: {job.words}" if job.words else told)
 
 
 def list_failed(jobs: Iterable[SlurmJob], names: Iterable[str]) -> dict[str, SlurmJob]:

@@ -17,13 +17,13 @@ from sm.helper.lines import decode_line
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import (
     SILENT_S,
-    Answer,
     Hindrance,
+    KnownState,
     NoAnswerError,
+    NodeAnswer,
+    NodeRefusedError,
+    NodeRow,
     Placement,
-    RefusedError,
-    Seen,
-    Shown,
     Standing,
 )
 from sm.plugins.hosts import health, hindrances, wire
@@ -108,11 +108,11 @@ class SshRunner:
         handle = one_line(answer.stdout.strip(), 100)
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Ask all hosts at once, each for its sessions, and those that did not answer before."""
         lost_after_s = read_section(project.settings, Hosts).lost_after_s
         is_due = partial(_is_overdue, project.name)
-        found: dict[str, Seen] = {}
+        found: dict[str, KnownState] = {}
         for node, there, kept, why in self._look(project, placements, LOOK_S, is_due):
             silence = health.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
@@ -123,12 +123,12 @@ class SshRunner:
         for one in placements:
             if one.session not in found:
                 gone = f"'{one.host}' is no host of the configuration any more"
-                found[one.session] = Seen(Standing.SILENT, one.host, 0.0, gone)
+                found[one.session] = KnownState(Standing.SILENT, one.host, 0.0, gone)
         return found
 
-    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Ask all hosts at once; who does not answer soon has its last words shown."""
-        found: dict[str, Shown] = {}
+        found: dict[str, NodeRow] = {}
         seen = read_seen(project.root.project(project.name))
         for node, there, kept, why in self._look(project, placements, SHOW_S):
             refusal = health.read_refusal(node.folder, project.name)
@@ -137,7 +137,7 @@ class SshRunner:
                 row = kept.report.rows.get(one.session) if kept else None
                 words = hindrances.tell_refusal(one, seen.get(one.session))
                 at = kept.at if kept else 0.0
-                found[one.session] = Shown(row, at, why, words, short=", ".join(lacking))
+                found[one.session] = NodeRow(row, at, why, words, short=", ".join(lacking))
         return found
 
     def call(
@@ -149,7 +149,7 @@ class SshRunner:
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Have the node's own `sm` do it."""
         node = find_node(project.config, placement.host)
         found = ask(
@@ -161,7 +161,7 @@ class SshRunner:
             patience=Patience(patience_s, silent_s, silent_s),
         )
         more = "sm: there was more than is passed on\n" if found.cut else ""
-        return Answer(found.code, found.stdout, found.stderr + more)
+        return NodeAnswer(found.code, found.stdout, found.stderr + more)
 
     def attach(
         self, project: Project, placement: Placement, *, read_only: bool = False

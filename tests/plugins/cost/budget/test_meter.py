@@ -16,7 +16,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.act import limiting
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.plugins.cost import follower
 from sm.plugins.cost.budget import limits, rules, settlement
 from sm.plugins.cost.budget.meter import METER
@@ -53,7 +53,7 @@ def test_an_issue_is_counted_over_all_of_its_contexts_and_sessions(shop: Path) -
     project = open_project(shop, "{issue: $10}")
     session = begin(project, 7)
     assert look(session) == Allowance(
-        *(Stage.FREE, look(session).matter, "$0.00 of $10.00 for this issue"),
+        *(LimitStage.FREE, look(session).matter, "$0.00 of $10.00 for this issue"),
         act=read_act("sm budget raise shop 7 AMOUNT"),
     )
     write(session, "r1", dollars=3)
@@ -63,9 +63,12 @@ def test_an_issue_is_counted_over_all_of_its_contexts_and_sessions(shop: Path) -
     registry.forget(project.root, session)
     again = begin(project, 7, ago_s=0)
     write(again, "r3", dollars=1.5)
-    assert (look(again).stage, look(again).shown) == (Stage.NEAR, "$8.50 of $10.00 for this issue")
+    assert (look(again).stage, look(again).shown) == (
+        LimitStage.NEAR,
+        "$8.50 of $10.00 for this issue",
+    )
     write(again, "r4", dollars=2)
-    assert look(again).stage is Stage.OVER
+    assert look(again).stage is LimitStage.OVER
 
 
 def test_a_session_of_a_persons_own_that_is_over_its_limit_is_somebodys_matter(
@@ -115,10 +118,10 @@ def test_days_end_at_midnight_and_are_of_the_machine_or_of_a_project(shop: Path)
     write(session, "r1", dollars=4, at=now - 86400)
     write(session, "r2", dollars=1)
     found = look(session)
-    assert (found.stage, found.until) == (Stage.FREE, limits.find_midnight(now))
+    assert (found.stage, found.until) == (LimitStage.FREE, limits.find_midnight(now))
     write(session, "r3", dollars=4)
     assert (look(session).stage, look(session).shown) == (
-        Stage.OVER,
+        LimitStage.OVER,
         "$5.00 of $5.00 for shop today",
     )
     assert look(session).command == "sm budget raise shop --day AMOUNT"
@@ -164,7 +167,7 @@ def test_a_project_is_counted_for_good(shop: Path) -> None:
     old = begin(project, 7, ago_s=90 * 86400)
     write(old, "r1", dollars=2, at=time.time() - 60 * 86400)
     found = look(begin(project, 8))
-    assert (found.stage, found.shown) == (Stage.NEAR, "80.0k tokens of 100.0k tokens for shop")
+    assert (found.stage, found.shown) == (LimitStage.NEAR, "80.0k tokens of 100.0k tokens for shop")
     assert found.command == "sm budget raise shop --project AMOUNT"
 
 
@@ -172,10 +175,10 @@ def test_a_model_without_a_price(shop: Path) -> None:
     project = open_project(shop, "{issue: $10}")
     session = begin(project, 7)
     write(session, "r1", dollars=0.1, model="made-up")
-    assert look(session).stage is Stage.OVER
+    assert look(session).stage is LimitStage.OVER
     assert "1 request without a known price for this issue" in look(session).shown
     allowing = open_project(shop, "{issue: $10, unknown: allow}")
-    assert look(begin(allowing, 7)).stage is Stage.FREE
+    assert look(begin(allowing, 7)).stage is LimitStage.FREE
 
 
 def test_without_the_library_every_price_is_unknown(
@@ -184,12 +187,12 @@ def test_without_the_library_every_price_is_unknown(
     monkeypatch.setattr(prices, "name_source", lambda: "")
     session = begin(open_project(shop, "{issue: $10}"), 7)
     write(session, "r1", dollars=0.1)
-    assert look(session).stage is Stage.OVER
+    assert look(session).stage is LimitStage.OVER
     monkeypatch.undo()
     monkeypatch.setenv("HOME", str(shop / "home"))
     write(session, "r2", dollars=0.1)
     assert (look(session).stage, look(session).shown) == (
-        Stage.FREE,
+        LimitStage.FREE,
         "$0.20 of $10.00 for this issue",
     )
 
@@ -223,10 +226,10 @@ def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> N
     write(session, "r1", dollars=11)
     session.provide(project=open_project(shop, "{issue: $10}"))
     assert not progress.has_grown(session)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     assert progress.has_grown(session)
     follower.follow(session)
-    assert look(session).stage is Stage.OVER
+    assert look(session).stage is LimitStage.OVER
 
 
 def test_a_request_of_which_nobody_knows_and_one_under_way_count(shop: Path) -> None:
@@ -273,7 +276,7 @@ def held(session: Session) -> str:
     """Why it is held, as the core has it."""
     found = meters.read_allowance(session)
     assert found
-    assert found.stage in (Stage.BLIND, Stage.HELD)
+    assert found.stage in (LimitStage.BLIND, LimitStage.HELD)
     return found.shown
 
 
@@ -289,9 +292,9 @@ def test_a_record_that_is_gone_holds_its_session_and_no_other(shop: Path) -> Non
     assert why in held(session)
     follower.follow(session)
     assert why in held(session)
-    assert look(other).stage is Stage.FREE
+    assert look(other).stage is LimitStage.FREE
     session.provide(project=open_project(shop, "{issue: $10, unknown: allow}"))
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     session.provide(project=project)
     transcript.write_bytes(kept)
     follower.follow(session)
@@ -305,7 +308,7 @@ def test_an_agent_at_work_whose_record_does_not_grow_is_held(
     write(session, "r1", dollars=1)
     session.dir.state.write_text(f"busy {time.time() + 0.5:.6f} shop-7-a p1\n")
     os.utime(session.record.cwd / "shop-7-a.jsonl", (0, 0))
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     monkeypatch.setattr(progress, "SILENT_S", 0.0)
     assert "it is at work, and nothing is added to its record" in held(session)
 
@@ -315,19 +318,19 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     session = begin(project, 7)
     write(session, "r1", dollars=1, read=False)
     assert FOLLOWER.wants(session)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + progress.LATE_S - 1)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     monkeypatch.setattr(time, "time", lambda: now + 6)
     assert "what shop#7 uses was not read for 6 s" in held(session)
     found = meters.read_allowance(session)
     assert found
     assert found.stops(time.time(), held_since=0.0), "its turn is interrupted now"
     # Another session of the project is not held, as it shares no limit.
-    assert look(begin(project, 8)).stage is Stage.FREE
+    assert look(begin(project, 8)).stage is LimitStage.FREE
     follower.follow(session)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     assert not progress.find_behind(session).exists()
 
 
@@ -343,7 +346,7 @@ def test_records_that_grow_all_the_time_and_are_read_are_no_lag(
         os.utime(progress.find_note(session), (time.time(), time.time()))
         write(session, f"more{number}", dollars=0.1, read=False)
         assert FOLLOWER.wants(session)
-        assert look(session).stage is Stage.FREE
+        assert look(session).stage is LimitStage.FREE
     monkeypatch.setattr(time, "time", lambda: began + 14 + progress.LATE_S)
     assert "was not read" in held(session)
 
@@ -366,7 +369,7 @@ def test_a_clock_that_was_set_back_begins_to_wait_anew(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 3600)
     FOLLOWER.wants(session)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     monkeypatch.setattr(time, "time", lambda: now - 3580)
     assert "was not read" in held(session)
 
@@ -383,17 +386,17 @@ def test_a_shared_limit_waits_for_what_others_use(
     assert "what dev-shop-7 uses was not read for 60 s" in held(two)
     found = meters.read_allowance(two)
     assert found
-    assert found.stage is Stage.HELD, "its own turn may end"
+    assert found.stage is LimitStage.HELD, "its own turn may end"
     assert "dev-shop-7" in str(meters.find_objection(project))
     registry.forget(project.root, one)  # it is gone: nobody waits for it for ever
-    assert look(two).stage is Stage.FREE
+    assert look(two).stage is LimitStage.FREE
 
 
 def test_a_client_that_nobody_can_read(shop: Path) -> None:
     session = begin(open_project(shop, "{issue: $10}"), 7)
     assert "what 'generic' uses is in no record" in held(session.provide(profile=GENERIC))
     allowing = begin(open_project(shop, "{issue: $10, unknown: allow}"), 7)
-    assert look(allowing.provide(profile=GENERIC)).stage is Stage.FREE
+    assert look(allowing.provide(profile=GENERIC)).stage is LimitStage.FREE
 
 
 def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
@@ -415,11 +418,11 @@ def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
         assert time.monotonic() - begun < 2
         objection = meters.find_objection(project)
         assert objection
-        assert objection.stage is Stage.BLIND
+        assert objection.stage is LimitStage.BLIND
     ledger.chmod(0o644)
     assert "open to other users" in held(session)
     ledger.chmod(0o600)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     ledger.write_bytes(b"x" * 9000)
     for suffix in ("-wal", "-shm"):
         ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
@@ -437,20 +440,20 @@ def test_a_full_disk_holds_and_it_goes_on_with_room(
         project = open_project(shop, "{issue: $10}", ledger=disk / "sm" / "ledger.db")
         session = begin(project, 7)
         write(session, "r1", dollars=1)
-        assert look(session).stage is Stage.FREE
+        assert look(session).stage is LimitStage.FREE
         ballast = fill(disk, but_for=8)
         for number in range(200):
             write(session, f"q{number}", dollars=0.01, read=False)
         assert FOLLOWER.wants(session)
         with pytest.raises(SmError, match="no space left"):
             follower.follow(session)
-        assert look(session).stage is Stage.FREE
+        assert look(session).stage is LimitStage.FREE
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + 20)
         assert "was not read for 2" in held(session)  # 20 s, or 21 on a busy machine
         ballast.unlink()
         follower.follow(session)
-        assert look(session).stage is Stage.FREE
+        assert look(session).stage is LimitStage.FREE
         assert look(session).shown.startswith("$3.0")
 
 
@@ -458,10 +461,10 @@ def test_a_ledger_that_is_gone_is_made_anew_before_anything_goes_on(
     shop: Path, ledger: Path
 ) -> None:
     session = begin(open_project(shop, "{issue: $10}"), 7)
-    assert look(session).stage is Stage.FREE
+    assert look(session).stage is LimitStage.FREE
     write(session, "r1", dollars=11)
     for path in ledger.parent.glob("ledger.db*"):
         path.unlink()
     assert "is gone" in held(session)
     follower.follow(session)
-    assert look(session).stage is Stage.OVER
+    assert look(session).stage is LimitStage.OVER

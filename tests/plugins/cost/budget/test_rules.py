@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.budget.rules import (
     BudgetLimit,
     Expected,
@@ -39,27 +39,27 @@ TOKENS = BudgetLimit(Scope.ISSUE, "shop#7", Amount(AmountUnit.TOKENS, 1000), wor
 @pytest.mark.parametrize(
     ("known", "largest", "stage"),
     [
-        (0, 0, Stage.FREE),
-        (799, 10, Stage.FREE),
-        (800, 10, Stage.NEAR),
-        (999, 10, Stage.NEAR),
-        (1000, 10, Stage.OVER),
-        (1049, 8, Stage.OVER),
-        (1050, 8, Stage.SPENT),  # 5 %
-        (1050, 100, Stage.OVER),  # at least a turn of six requests
-        (1599, 100, Stage.OVER),
-        (1600, 100, Stage.SPENT),
-        (1999, 1999, Stage.OVER),  # and never more than the limit again
-        (2000, 2000, Stage.SPENT),
+        (0, 0, LimitStage.FREE),
+        (799, 10, LimitStage.FREE),
+        (800, 10, LimitStage.NEAR),
+        (999, 10, LimitStage.NEAR),
+        (1000, 10, LimitStage.OVER),
+        (1049, 8, LimitStage.OVER),
+        (1050, 8, LimitStage.SPENT),  # 5 %
+        (1050, 100, LimitStage.OVER),  # at least a turn of six requests
+        (1599, 100, LimitStage.OVER),
+        (1600, 100, LimitStage.SPENT),
+        (1999, 1999, LimitStage.OVER),  # and never more than the limit again
+        (2000, 2000, LimitStage.SPENT),
     ],
 )
-def test_the_stages_of_a_limit(known: int, largest: int, stage: Stage) -> None:
+def test_the_stages_of_a_limit(known: int, largest: int, stage: LimitStage) -> None:
     assert weigh(TOKENS, LimitUse(known=known, largest=largest)).stage is stage
 
 
 def test_the_smallest_limit_has_a_reserve() -> None:
     smallest = structs.replace(TOKENS, amount=Amount(AmountUnit.TOKENS, 1))
-    assert weigh(smallest, LimitUse(known=1)).stage is Stage.OVER
+    assert weigh(smallest, LimitUse(known=1)).stage is LimitStage.OVER
 
 
 def test_the_reserve_of_a_limit_that_many_share() -> None:
@@ -85,9 +85,12 @@ def test_a_raise_makes_another_matter_and_more_requests_do_not() -> None:
     raised = structs.replace(MONEY, raised=5 * DOLLAR)
     assert weigh(MONEY, used).matter == weigh(MONEY, structs.replace(used, known=99)).matter
     assert weigh(raised, used).matter != weigh(MONEY, used).matter
-    assert (weigh(MONEY, used).stage, weigh(raised, used).stage) == (Stage.SPENT, Stage.FREE)
+    assert (weigh(MONEY, used).stage, weigh(raised, used).stage) == (
+        LimitStage.SPENT,
+        LimitStage.FREE,
+    )
     lowered = structs.replace(MONEY, raised=-99 * DOLLAR)
-    assert weigh(lowered, LimitUse()).stage is Stage.OVER
+    assert weigh(lowered, LimitUse()).stage is LimitStage.OVER
 
 
 def test_a_day_ends_by_itself() -> None:
@@ -121,11 +124,11 @@ def test_of_many_that_many_sessions_share_one_counts_as_the_largest() -> None:
 
 def test_what_has_no_price_is_over_a_limit_in_money_alone() -> None:
     rows = [ModelUse("made-up", tokens=10, unpriced=1), ModelUse("opus", price=5, tokens=1)]
-    assert weigh(MONEY, add_up(rows, MONEY)).stage is Stage.OVER
+    assert weigh(MONEY, add_up(rows, MONEY)).stage is LimitStage.OVER
     assert "1 request without a known price" in weigh(MONEY, add_up(rows, MONEY)).shown
-    assert weigh(TOKENS, add_up(rows, TOKENS)).stage is Stage.FREE
+    assert weigh(TOKENS, add_up(rows, TOKENS)).stage is LimitStage.FREE
     allowing = structs.replace(MONEY, allows_unknown=True)
-    assert weigh(allowing, add_up(rows, allowing)).stage is Stage.FREE
+    assert weigh(allowing, add_up(rows, allowing)).stage is LimitStage.FREE
 
 
 def test_what_was_not_looked_up_yet_counts_as_the_largest() -> None:
@@ -137,17 +140,17 @@ def test_what_was_not_looked_up_yet_counts_as_the_largest() -> None:
 @pytest.mark.parametrize(
     ("stage", "used", "since_s", "needed"),
     [
-        (Stage.FREE, LimitUse(), 99.0, False),
-        (Stage.SPENT, LimitUse(), 99.0, False),
-        (Stage.FREE, LimitUse(pending=1), 1.0, False),
-        (Stage.FREE, LimitUse(pending=1), 5.0, True),
-        (Stage.FREE, LimitUse(pending=1), -1.0, True),  # the clock was set back
-        (Stage.NEAR, LimitUse(pending=1), 1.0, True),
-        (Stage.FREE, LimitUse(pending=1, is_bounded=False), 1.0, True),
+        (LimitStage.FREE, LimitUse(), 99.0, False),
+        (LimitStage.SPENT, LimitUse(), 99.0, False),
+        (LimitStage.FREE, LimitUse(pending=1), 1.0, False),
+        (LimitStage.FREE, LimitUse(pending=1), 5.0, True),
+        (LimitStage.FREE, LimitUse(pending=1), -1.0, True),  # the clock was set back
+        (LimitStage.NEAR, LimitUse(pending=1), 1.0, True),
+        (LimitStage.FREE, LimitUse(pending=1, is_bounded=False), 1.0, True),
     ],
 )
 def test_when_prices_are_looked_up(
-    stage: Stage, used: LimitUse, since_s: float, needed: bool
+    stage: LimitStage, used: LimitUse, since_s: float, needed: bool
 ) -> None:
     assert needs_prices(stage, used, since_s) is needed
 
@@ -177,17 +180,17 @@ def test_what_an_issue_is_expected_to_use(
 
 
 def test_an_issue_begins_only_where_it_still_fits() -> None:
-    def ask(known: int, expected: Expected) -> Stage | None:
+    def ask(known: int, expected: Expected) -> LimitStage | None:
         found = admit(TOKENS, LimitUse(known=known), expected)
         return found.stage if found else None
 
     assert ask(0, Expected(1000)) is None
-    assert ask(0, Expected(1001)) is Stage.HELD
+    assert ask(0, Expected(1001)) is LimitStage.HELD
     assert ask(600, Expected(300)) is None
-    assert ask(600, Expected(300, for_open=101)) is Stage.HELD
-    assert ask(600, Expected(0, for_open=400)) is Stage.HELD  # all is spoken for
+    assert ask(600, Expected(300, for_open=101)) is LimitStage.HELD
+    assert ask(600, Expected(0, for_open=400)) is LimitStage.HELD  # all is spoken for
     assert ask(999, Expected(0)) is None  # nobody has told what an issue uses
-    assert ask(1000, Expected(0)) is Stage.OVER
+    assert ask(1000, Expected(0)) is LimitStage.OVER
     found = admit(TOKENS, LimitUse(known=600), Expected(300, for_open=200))
     assert found
     assert found.shown == (

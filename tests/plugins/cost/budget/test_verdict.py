@@ -8,7 +8,7 @@ import pytest
 
 from sm.adapters.agent.generic import GENERIC
 from sm.issues import meters
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.budget.meter import METER
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -47,7 +47,7 @@ def test_the_median_of_past_issues_has_to_fit_into_what_is_left(shop: Path) -> N
     objection = METER.admit(open_project(shop, "{project: $18}"))
     assert objection
     assert (objection.stage, objection.command) == (
-        Stage.OVER,
+        LimitStage.OVER,
         "sm budget raise shop --project AMOUNT",
     )
 
@@ -121,6 +121,6 @@ def test_nothing_begins_while_the_ledger_cannot_be_read(shop: Path, ledger: Path
     ledger.write_bytes(b"x" * 9000)
     objection = meters.find_objection(project)
     assert objection
-    assert objection.stage is Stage.BLIND
+    assert objection.stage is LimitStage.BLIND
     assert "is damaged" in objection.shown
     assert meters.list_failures(project)

@@ -14,7 +14,7 @@ from sm.base import plugin
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin
 from sm.issues import placements
-from sm.issues.runners import Answer, Placement
+from sm.issues.runners import NodeAnswer, Placement
 from sm.plugins import OURS
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.ledger import nodes
@@ -48,21 +48,21 @@ class Away:
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """Do what the node's `sm ledger tell` does."""
         assert argv == ("ledger", "tell")
         match placement.host:
             case "old":
-                return Answer(2, "", "sm: no such command 'ledger': see 'sm --help'\n")
+                return NodeAnswer(2, "", "sm: no such command 'ledger': see 'sm --help'\n")
             case "cut":
                 raise TemporaryError("host 'cut' does not answer: no route")
             case "odd":
-                return Answer(0, '{"ledger": 7}', "")
+                return NodeAnswer(0, '{"ledger": 7}', "")
             case "dead":
                 self.silent.wait(60)
                 raise TemporaryError("too late")
         said = answer(self.nodes[placement.host], msgspec.json.decode(stdin, type=Inquiry))
-        return Answer(0, msgspec.json.encode(said).decode(), "")
+        return NodeAnswer(0, msgspec.json.encode(said).decode(), "")
 
 
 AWAY = Away()

@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.need import NeedKind
 from sm.issues import placements
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import LimitStage
 from sm.issues.runners import Elsewhere, Placement
 from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.meter import METER
@@ -54,7 +54,7 @@ def make_told(used: int, heard: int, height: int = 100, **more: object) -> Remot
     )
 
 
-def use(limit: BudgetLimit, own: int) -> Stage:
+def use(limit: BudgetLimit, own: int) -> LimitStage:
     """How far it is used up, with so much in the node's own ledger."""
     rows = [ModelUse(MODEL, 1, tokens=own), *limit.elsewhere]
     return weigh(limit, add_up(rows, limit)).stage
@@ -62,15 +62,15 @@ def use(limit: BudgetLimit, own: int) -> Stage:
 
 def test_what_was_heard_of_a_node_counts_once_there() -> None:
     limit = make_limit(make_told(used=70, heard=40), time.time())
-    assert use(limit, own=40) is Stage.FREE, "70 in all, 40 of it here"
-    assert use(limit, own=55) is Stage.NEAR
-    assert use(limit, own=70) is Stage.OVER
+    assert use(limit, own=40) is LimitStage.FREE, "70 in all, 40 of it here"
+    assert use(limit, own=55) is LimitStage.NEAR
+    assert use(limit, own=70) is LimitStage.OVER
 
 
 def test_what_was_used_before_midnight_is_void_after_it() -> None:
     over = make_told(used=99, heard=40, ends_at=1000.0)
-    assert use(make_limit(over, 999.0), own=42) is Stage.OVER
-    assert use(make_limit(over, 1000.0), own=42) is Stage.FREE
+    assert use(make_limit(over, 999.0), own=42) is LimitStage.OVER
+    assert use(make_limit(over, 1000.0), own=42) is LimitStage.FREE
 
 
 def test_rows_are_put_together_by_model() -> None:
@@ -138,7 +138,7 @@ def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root
     placed = type(session)(structs.replace(session.record, attempt=1, claim="c"))
     allowance = METER.read(placed.provide(project=project))
     assert allowance
-    assert allowance.stage is Stage.SPENT
+    assert allowance.stage is LimitStage.SPENT
     assert allowance.command == "sm budget raise shop"
     (shown,) = list_set(project.config, root)
     assert shown.called == "shop, set elsewhere"
@@ -159,7 +159,7 @@ def test_a_limit_of_a_session_looks_at_its_own_sums(tmp_path: Path, root: Root) 
     write(session.provide(profile=CLAUDE), "r1", dollars=1)
     allowance = METER.read(session)
     assert allowance
-    assert allowance.stage is Stage.SPENT
+    assert allowance.stage is LimitStage.SPENT
 
 
 def test_nothing_begins_while_a_machine_with_sessions_is_silent(tmp_path: Path, root: Root) -> None:

@@ -7,11 +7,11 @@ from sm_noticeboard.settings import Noticeboard
 from sm.base.act import run
 from sm.config.shapes import read_section
 from sm.issues.meters import Meter
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
-STRICTEST_FIRST = tuple(reversed(Stage))
+STRICTEST_FIRST = tuple(reversed(LimitStage))
 
 
 def read_session(session: Session) -> Allowance | None:
@@ -29,8 +29,10 @@ def read_project(project: Project) -> Allowance | None:
 def _read(settings: Noticeboard) -> Allowance | None:
     if settings.board is None:
         return None
-    stage = next((one for one in STRICTEST_FIRST if (settings.board / one).exists()), Stage.FREE)
-    shown = "" if stage is Stage.FREE else (settings.board / stage).read_text("utf-8").strip()
+    stage = next(
+        (one for one in STRICTEST_FIRST if (settings.board / one).exists()), LimitStage.FREE
+    )
+    shown = "" if stage is LimitStage.FREE else (settings.board / stage).read_text("utf-8").strip()
     return Allowance(stage, "board", shown, act=run(f"rm {settings.board / stage}"))
 
 

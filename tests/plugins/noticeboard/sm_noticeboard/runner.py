@@ -11,7 +11,7 @@ from sm_noticeboard.settings import Noticeboard
 
 from sm.base.errors import TemporaryError
 from sm.config.shapes import read_section
-from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.issues.runners import KnownState, NodeAnswer, NodeRow, Placement, Standing
 from sm.sessions.project import Project
 
 
@@ -30,13 +30,13 @@ class Board:
             notice.write_text(f"{Standing.WAITING}\n", "utf-8")
         return structs.replace(placement, handle=notice.name)
 
-    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, KnownState]:
         """Read all notices; one that was taken down is over."""
         return {one.session: self._read(self._find(project, one)) for one in placements}
 
-    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Nothing is known of a session that is only a notice."""
-        return {one.session: Shown(None, 0.0, "a notice does not answer") for one in placements}
+        return {one.session: NodeRow(None, 0.0, "a notice does not answer") for one in placements}
 
     def call(
         self,
@@ -47,7 +47,7 @@ class Board:
         *,
         patience_s: float | None = None,
         silent_s: float | None = None,
-    ) -> Answer:
+    ) -> NodeAnswer:
         """No one answers at a board."""
         raise TemporaryError("a notice does not answer")
 
@@ -71,11 +71,11 @@ class Board:
             raise TemporaryError("there is no board: set 'noticeboard.board'")
         return board / f"{placement.session}.{placement.attempt}"
 
-    def _read(self, notice: Path) -> Seen:
+    def _read(self, notice: Path) -> KnownState:
         if not notice.exists():
-            return Seen(Standing.OVER, "board", time.time())
+            return KnownState(Standing.OVER, "board", time.time())
         said, _, words = notice.read_text("utf-8").strip().partition(": ")
-        return Seen(Standing(said), "board", notice.stat().st_mtime, words)
+        return KnownState(Standing(said), "board", notice.stat().st_mtime, words)
 
 
 RUNNER = Board()
