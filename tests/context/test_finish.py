@@ -240,13 +240,13 @@ GIVES_UP = """
 import sys
 from pathlib import Path
 import msgspec
-from sm.context.rotation import Rotation
+from sm.context.rotation import RotationRecord
 from sm.context import finish
 from sm.sessions import registry
 from sm.store.paths import Root
 from tests.residents import target
 session = registry.load(Root(Path(sys.argv[1])), sys.argv[2])
-record = msgspec.json.decode(Path(sys.argv[3]).read_bytes(), type=Rotation)
+record = msgspec.json.decode(Path(sys.argv[3]).read_bytes(), type=RotationRecord)
 finish.give_up(target(session), record, "so")
 """
 

@@ -276,14 +276,14 @@ BACK_AND_FORTH = """
 import sys
 from pathlib import Path
 from sm.messages import queue
-from sm.messages.queue import Place
+from sm.messages.queue import MessageFolder
 from sm.store.paths import SessionDir
 directory = SessionDir(Path(sys.argv[1]))
-[one] = queue.list_messages(directory, Place.WAITING)
+[one] = queue.list_messages(directory, MessageFolder.WAITING)
 print("ready", flush=True)
 while True:
-    queue.move(directory, one, Place.WAITING, Place.HANDED)
-    queue.move(directory, one, Place.HANDED, Place.WAITING)
+    queue.move(directory, one, MessageFolder.WAITING, Place.HANDED)
+    queue.move(directory, one, MessageFolder.HANDED, Place.WAITING)
 """
 
 
@@ -296,7 +296,7 @@ def test_a_message_that_is_just_put_back_is_known(directory: SessionDir) -> None
         text=True,
     ) as mover:
         assert mover.stdout
-        mover.stdout.readline()
+        assert mover.stdout.readline() == "ready\n"
         known = [queue.put(directory, message("a", at=2.0)) for _ in range(3000)]
         mover.kill()
     assert not any(known)
