@@ -31,7 +31,7 @@ NEVER_REFUSED = frozenset({StepVerb.KILL, StepVerb.FORGET})
 class World:
     """The truth about one session; `react` is what the reactor does with it."""
 
-    limits: Policy = field(default_factory=Policy)
+    policy: Policy = field(default_factory=Policy)
     has_ci: bool = True
     hooks: bool = False
     doing: str = "busy"
@@ -88,7 +88,7 @@ class World:
         phase = self.phase if readable else Phase.NONE
         facts = Facts(
             now=self.now,
-            limits=self.limits,
+            policy=self.policy,
             history=history,
             session=Life.ALIVE if self.alive else Life.GONE,
             phase=phase,
@@ -288,7 +288,7 @@ class World:
 
 def _mergeable(w: World) -> bool:
     green = w.pull is PullState.OPEN and w.check in (CheckState.SUCCESS, CheckState.NONE)
-    agreed = w.review is ReviewState.APPROVED or not (w.review or w.limits.review_required)
+    agreed = w.review is ReviewState.APPROVED or not (w.review or w.policy.review_required)
     return green and agreed and w.hold is Hold.NONE
 
 

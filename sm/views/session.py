@@ -198,7 +198,7 @@ def _proof(
         case ShownState.CRASHED:
             shown = {signs.active_at: Evidence.HOOK, facts.written_at: Evidence.PHASE}
             last = Proof(shown.get(facts.life_at, Evidence.RECEIPT), facts.life_at)
-            return last.at + facts.limits.agent_timeout_s, last
+            return last.at + facts.policy.agent_timeout_s, last
         case ShownState.WORKING:
             seen = Proof(Evidence.HOOK, signs.active_at) if signs.active_at else _process(one)
             return facts.addressed_at, seen

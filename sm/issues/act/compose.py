@@ -74,7 +74,7 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
 
 def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
     ci = project.settings.ci
-    if not facts.limits.repeats_ci:
+    if not facts.policy.repeats_ci:
         return  # the embedded forge knows what it has killed
     if reason := find_outage(material.check, ci.infrastructure, ci.infrastructure_steps):
         raise OutageError(facts.run, reason)
@@ -183,7 +183,7 @@ def gather(
         reply="\n\n".join(read_texts(seen.replies, said)),
         answered_by=_find_session_answering(seen.replies),
         words=escalation.read_words(session, seen),
-        first_until=format_time(facts.now + facts.limits.first_for_s, facts.now),
+        first_until=format_time(facts.now + facts.policy.first_for_s, facts.now),
         trouble=escalation.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
@@ -289,7 +289,7 @@ def _whole_pull(
 def _is_repeated(facts: Facts) -> bool:
     """Whether CI was run once more by itself."""
     again = any(run.startswith(f"{facts.head}@") for run in facts.history.reruns)
-    return again or not facts.limits.repeats_ci
+    return again or not facts.policy.repeats_ci
 
 
 def _has_comments(seen: Observation, needed: Collection[LongText]) -> bool:

@@ -297,7 +297,7 @@ def _save_plan(session: IssueSession, seen: Observation, decision: Decision) -> 
     crash_point("plan:before-save")
     plans.save(session.dir, plan)
     crash_point("plan:after-save")
-    limits = decision.row.list_limits(seen.facts.limits) if decision.row else {}
+    limits = decision.row.list_limits(seen.facts.policy) if decision.row else {}
     session.project.record(
         events.Decided(
             session=session.name,

@@ -228,7 +228,7 @@ def _gather(
     slot, now = read_slot(session), time.time()
     facts = Facts(
         now=now,
-        limits=read_limits(project.settings),
+        policy=read_policy(project.settings),
         history=history,
         session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
         phase=write.phase,
@@ -390,8 +390,8 @@ def _idle_since(session: IssueSession, facts: Facts) -> float | None:
     return marked_at if marked_at > facts.addressed_at else None
 
 
-def read_limits(project: ProjectSettings) -> Policy:
-    """Return the project's limits for decisions."""
+def read_policy(project: ProjectSettings) -> Policy:
+    """Return what the project decides by."""
     p = project
     return Policy(
         agent_timeout_s=p.agent.timeout_s,

@@ -59,7 +59,7 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
     """Return the first row that applies and is not dealt with, and when to look again."""
     wake_at = min(
         (moment for moment in chain(_deadlines(facts), list_looks(facts)) if moment > facts.now),
-        default=facts.now + facts.limits.agent_timeout_s,
+        default=facts.now + facts.policy.agent_timeout_s,
     )
     held: HeldReaction | None = None
     queued = withheld = False
@@ -114,8 +114,8 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield min(f.first_until, f.now + FIRST_LOOK_S)
     yield from _deadlines_elsewhere(f)
     if f.working:
-        yield f.life_at + f.limits.agent_timeout_s
-        yield f.life_at + f.limits.merge_remind_s
+        yield f.life_at + f.policy.agent_timeout_s
+        yield f.life_at + f.policy.merge_remind_s
     if f.idle_since is not None:
         yield f.idle_since
         yield f.idle_due_at

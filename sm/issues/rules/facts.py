@@ -39,7 +39,7 @@ def name_run(head: str, at: float) -> str:
 
 
 class Policy(Struct, frozen=True):
-    """Limits of the project: durations in seconds, counts, and who merges."""
+    """Policy of the project: durations in seconds, counts, and who merges."""
 
     agent_timeout_s: float = 7200
     idle_s: float = 30
@@ -65,7 +65,7 @@ class Facts(Struct, frozen=True):
     """Observation. Times are in seconds since 1970; `write` is the id of the phase write."""
 
     now: float
-    limits: Policy = field(default_factory=Policy)
+    policy: Policy = field(default_factory=Policy)
     history: History = field(default_factory=History)
     session: Life = Life.ALIVE
     phase: Phase = Phase.NONE
@@ -169,7 +169,7 @@ class Facts(Struct, frozen=True):
         asked = self.consulted
         if asked is None or not self.first_there:
             return 0.0
-        return max(asked.at, self.resumed_at) + self.limits.first_for_s
+        return max(asked.at, self.resumed_at) + self.policy.first_for_s
 
     @property
     def asks_first(self) -> bool:
@@ -255,7 +255,7 @@ class Facts(Struct, frozen=True):
         begun_at = self.history.reruns.get(self.run) if self.outage else None
         if begun_at is None:
             return 0.0
-        return max(begun_at, self.resumed_at) + self.limits.ci_timeout_s
+        return max(begun_at, self.resumed_at) + self.policy.ci_timeout_s
 
     @property
     def dialog_at(self) -> float | None:
@@ -284,7 +284,7 @@ class Facts(Struct, frozen=True):
         """Whether the agent's conversation is given up, as the API refuses it: once."""
         if self.failure is None or not self.failure.is_of_conversation:
             return False
-        is_left = self.history.recoveries < self.limits.max_recoveries
+        is_left = self.history.recoveries < self.policy.max_recoveries
         return is_left and f"{CONTEXT_REFUSED}:{ONCE}" not in self.history.done
 
     @property
@@ -385,7 +385,7 @@ class Facts(Struct, frozen=True):
     @property
     def sign_over_at(self) -> float:
         """Time until which its last sign of life counts."""
-        return (self.signs or SILENT).active_at + self.limits.agent_timeout_s
+        return (self.signs or SILENT).active_at + self.policy.agent_timeout_s
 
     @property
     def life_at(self) -> float:
@@ -412,7 +412,7 @@ class Facts(Struct, frozen=True):
         """Whether the agent should have shown a sign of life by now."""
         rests = self.asks or self.brake or (self.account and self.parked)
         working = self.working and self.dialog_at is None and not rests
-        return working and self.now >= self.life_at + self.limits.agent_timeout_s
+        return working and self.now >= self.life_at + self.policy.agent_timeout_s
 
     @property
     def crashed(self) -> bool:
@@ -431,16 +431,16 @@ class Facts(Struct, frozen=True):
     def pause_until(self) -> float:
         """Earliest time of the next recovery. The first has no pause, then each pause doubles."""
         if self.false_start:
-            return self.false_start.find_next(self.limits.recovery_pause_s)
+            return self.false_start.find_next(self.policy.recovery_pause_s)
         if not self.history.recoveries:
             return 0.0
-        pause = self.limits.recovery_pause_s * 2.0 ** (self.history.recoveries - 1)
+        pause = self.policy.recovery_pause_s * 2.0 ** (self.history.recoveries - 1)
         return self.history.started_at + pause
 
     @property
     def recoverable(self) -> bool:
         """Whether the agent may be restarted once more."""
-        most = self.limits.max_recoveries
+        most = self.policy.max_recoveries
         is_left = self.history.recoveries < most or (self.false_start is not None and most > 0)
         return self.crashed and is_left
 
@@ -486,7 +486,7 @@ class Facts(Struct, frozen=True):
         """Whether no agent is about to write PHASE:done, or a person does not wait for it."""
         if self.history.has(KILLED):
             return True
-        late = self.now >= self.life_at + self.limits.merge_remind_s
+        late = self.now >= self.life_at + self.policy.merge_remind_s
         rests = self.parked or bool(self.brake and not self.turn_runs)
         return self.session is Life.GONE or not self.working or rests or late
 
@@ -507,13 +507,13 @@ class Facts(Struct, frozen=True):
         else:
             said = self.review is ReviewState.APPROVED
         ready = self.green and not self.conflicts
-        return ready and self.limits.review_required and not said
+        return ready and self.policy.review_required and not said
 
     @property
     def merges_when_approved(self) -> bool:
         """Whether nothing but an approval is missing for sm to merge it."""
         waits = self.awaits_review and self.review_waits and self.hold is Hold.NONE
-        return waits and self.limits.merge_by_sm and not (self.paused or self.brake)
+        return waits and self.policy.merge_by_sm and not (self.paused or self.brake)
 
     @property
     def to_merge(self) -> bool:
@@ -528,8 +528,8 @@ class Facts(Struct, frozen=True):
     @property
     def merge_held_until(self) -> float:
         """Time to tell a person what keeps the forge from merging; a queue takes its time."""
-        limits = self.limits
-        patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
+        policy = self.policy
+        patience_s = policy.review_timeout_s if self.queued else policy.merge_remind_s
         since = max(self.written_at, self.check_at, self.review_at, self.resumed_at)
         return since + patience_s
 
@@ -572,14 +572,14 @@ class Facts(Struct, frozen=True):
     @property
     def fixable(self) -> bool:
         """Whether the agent may get one more failure."""
-        return self.history.fixes < self.limits.max_fixes
+        return self.history.fixes < self.policy.max_fixes
 
     @property
     def approved(self) -> bool:
         """Whether the reviewers agree, or no review is required."""
         if self.review is ReviewState.CHANGES_REQUESTED:
             return False
-        return self.review is ReviewState.APPROVED or not self.limits.review_required
+        return self.review is ReviewState.APPROVED or not self.policy.review_required
 
     @property
     def changes_requested(self) -> bool:
@@ -603,7 +603,7 @@ class Facts(Struct, frozen=True):
     @property
     def idle_due_at(self) -> float:
         """Time when an agent that has never written a phase counts as idle."""
-        return max(self.idle_since or 0.0, self.resumed_at, self.slot_at) + self.limits.idle_s
+        return max(self.idle_since or 0.0, self.resumed_at, self.slot_at) + self.policy.idle_s
 
     @property
     def asked_at(self) -> float:
@@ -618,16 +618,16 @@ class Facts(Struct, frozen=True):
     @property
     def remind_at(self) -> float:
         """Time when sm is to remind the person."""
-        if not self.limits.remind_s or (self.escalation and self.escalation.first):
+        if not self.policy.remind_s or (self.escalation and self.escalation.first):
             return float("inf")
-        return max(self.told_at, self.resumed_at) + self.limits.remind_s
+        return max(self.told_at, self.resumed_at) + self.policy.remind_s
 
     @property
     def answer_due_at(self) -> float:
         """Time when a person's answer is late; never if the agent cannot use it by itself."""
         if self.brake or self.account or (self.escalation and self.escalation.first):
             return float("inf")
-        return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
+        return max(self.asked_at, self.resumed_at) + self.policy.escalation_timeout_s
 
     @property
     def reminders(self) -> int:
@@ -640,12 +640,12 @@ class Facts(Struct, frozen=True):
         if self.check_overdue:
             return self.check_at
         started_at = self.check_at if self.check is CheckState.PENDING else 0.0
-        return max(self.written_at, started_at, self.resumed_at) + self.limits.ci_timeout_s
+        return max(self.written_at, started_at, self.resumed_at) + self.policy.ci_timeout_s
 
     @property
     def review_due_at(self) -> float:
         """Time when a review is late."""
-        return max(self.written_at, self.resumed_at) + self.limits.review_timeout_s
+        return max(self.written_at, self.resumed_at) + self.policy.review_timeout_s
 
     def unmerged_after(self, row: str) -> bool:
         """Say whether a mergeable pull request is still open `merge_remind_s` after `row`."""
@@ -654,4 +654,4 @@ class Facts(Struct, frozen=True):
             return False
         mergeable = self.to_merge and self.hold is Hold.NONE and not (self.asks or self.brake)
         since = max(answer.at, self.resumed_at)
-        return mergeable and self.now >= since + self.limits.merge_remind_s
+        return mergeable and self.now >= since + self.policy.merge_remind_s

@@ -329,7 +329,7 @@ _CI = (
         ANY,
         "REQUEST_CHANGES",
         (Step(INJECT, "review-changes"),),
-        lambda f: f.changes_requested and f.history.rounds < f.limits.max_rounds,
+        lambda f: f.changes_requested and f.history.rounds < f.policy.max_rounds,
         lambda f: f.review_id,
         counts=Count.ROUND,
     ),
@@ -340,7 +340,7 @@ _CI = (
         (Step(NOTIFY, "review-exhausted"),),
         lambda f: (
             f.changes_requested
-            and f.history.rounds >= f.limits.max_rounds
+            and f.history.rounds >= f.policy.max_rounds
             # Remarks of the last round do not count against the agent's answer to them.
             and not f.history.has(f"review-changes:{f.review_id}")
         ),
@@ -352,7 +352,7 @@ _CI = (
         EITHER,
         "CI itself failed elsewhere; once for each commit",
         (Step(StepVerb.RERUN_CI),),
-        lambda f: bool(f.outage) and f.limits.repeats_ci,
+        lambda f: bool(f.outage) and f.policy.repeats_ci,
         lambda f: f.head,
     ),
     Row(
@@ -428,14 +428,14 @@ _REVIEW = (
         REVIEW,
         "APPROVE and green, the agent merges",
         (Step(INJECT, "approved"),),
-        lambda f: f.to_merge and f.hold is Hold.NONE and not f.limits.merge_by_sm,
+        lambda f: f.to_merge and f.hold is Hold.NONE and not f.policy.merge_by_sm,
     ),
     Row(
         "approved-merge",
         REVIEW,
         "APPROVE and green, sm merges",
         (Step(StepVerb.MERGE),),
-        lambda f: f.to_merge and f.hold is Hold.NONE and f.limits.merge_by_sm,
+        lambda f: f.to_merge and f.hold is Hold.NONE and f.policy.merge_by_sm,
         lambda f: f"{f.write}:{f.head}",
     ),
     Row(

@@ -169,10 +169,10 @@ class Row(Struct, frozen=True, eq=False):
         """Return its deed to the session; None if that waits for nobody."""
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
 
-    def list_limits(self, limits: Policy) -> dict[str, float]:
-        """Return the limits in force that it is about, by their names, as plain numbers."""
+    def list_limits(self, policy: Policy) -> dict[str, float]:
+        """Return the parts of the policy that it is about, by their names, as plain numbers."""
         names = (name for _, name, _, _ in Formatter().parse(self.limit) if name)
-        return {name: getattr(limits, name) + 0 for name in names}  # a duration loses its type
+        return {name: getattr(policy, name) + 0 for name in names}  # a duration loses its type
 
 
 @cache

@@ -146,10 +146,10 @@ ANNOUNCED = replace(REVIEW, history=replace(REVIEW.history, done=frozenset({"rev
 """People were told that it waits for a review."""
 CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
-SM_MERGES = replace(LIVING.limits, merge_by_sm=True)
+SM_MERGES = replace(LIVING.policy, merge_by_sm=True)
 
 ELSEWHERE = Policy(repeats_ci=True)
-BROKEN_AGAIN = replace(CI, check=CheckState.BROKEN, check_at=NOW - MINUTE, limits=ELSEWHERE)
+BROKEN_AGAIN = replace(CI, check=CheckState.BROKEN, check_at=NOW - MINUTE, policy=ELSEWHERE)
 RERUN = History(
     started_at=NOW - HOUR,
     done=frozenset({"ci-rerun:c1"}),
@@ -302,7 +302,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "ci-broken",
     ),
     "CI that is broken elsewhere is run again": (
-        replace(CI, check=CheckState.BROKEN, check_at=NOW, limits=ELSEWHERE),
+        replace(CI, check=CheckState.BROKEN, check_at=NOW, policy=ELSEWHERE),
         "ci-rerun",
     ),
     "CI that runs again elsewhere is waited for": (
@@ -347,7 +347,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "behind",
     ),
     "what the merge queue drops is told to the agent": (
-        replace(APPROVED, limits=Policy(merge_by_sm=True), history=DROPPED),
+        replace(APPROVED, policy=Policy(merge_by_sm=True), history=DROPPED),
         "queue-dropped",
     ),
     "CI that runs again has its whole time once more": (
@@ -424,11 +424,11 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     ),
     "an approval is passed on": (APPROVED, "approved"),
     "without required reviews green is enough": (
-        replace(REVIEW, limits=replace(LIVING.limits, review_required=False)),
+        replace(REVIEW, policy=replace(LIVING.policy, review_required=False)),
         "approved",
     ),
     "sm merges what is approved where it is told to": (
-        replace(APPROVED, limits=SM_MERGES),
+        replace(APPROVED, policy=SM_MERGES),
         "approved-merge",
     ),
     "a missing review is told to a person": (
@@ -699,7 +699,7 @@ def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
 def test_without_a_pull_request_nothing_is_called_passed_or_approved(phase: Phase) -> None:
     refused = History(done=frozenset({"open-pull:w1"}), started_at=NOW)
     limits = Policy(review_required=False)
-    facts = replace(wrote(phase, history=refused), pull=None, check=CheckState.NONE, limits=limits)
+    facts = replace(wrote(phase, history=refused), pull=None, check=CheckState.NONE, policy=limits)
     assert not decide(facts).acts
 
 
@@ -766,7 +766,7 @@ def test_a_dialog_is_told_after_seconds_unless_somebody_is_there_who_sees_it(
     ("facts", "wake_in_s"),
     [
         (LIVING, 29 * MINUTE),
-        (replace(LIVING, limits=Policy(merge_remind_s=1)), 119 * MINUTE),
+        (replace(LIVING, policy=Policy(merge_remind_s=1)), 119 * MINUTE),
         (CI, 29 * MINUTE),
         (ANNOUNCED, 179 * MINUTE),
         (replace(REVIEW, check=CheckState.PENDING), 29 * MINUTE),
@@ -793,12 +793,12 @@ def test_the_next_look_is_at_the_next_deadline(facts: Facts, wake_in_s: float) -
 
 def test_there_is_always_a_next_look() -> None:
     stuck = wrote(Phase.DONE, history=History(done=frozenset({"not-merged:w1"}), started_at=NOW))
-    assert decide(stuck).wake_at == NOW + stuck.limits.agent_timeout_s
+    assert decide(stuck).wake_at == NOW + stuck.policy.agent_timeout_s
 
 
 def test_a_reminder_interval_of_zero_means_never() -> None:
     history = asked("escalate", 23 * HOUR)
-    facts = replace(wrote(Phase.ESCALATE, HOUR, history), limits=Policy(remind_s=0))
+    facts = replace(wrote(Phase.ESCALATE, HOUR, history), policy=Policy(remind_s=0))
     assert decide(facts).row is None
     assert decide(facts).wake_at == NOW + HOUR
 
@@ -810,8 +810,8 @@ def test_a_start_that_failed_because_of_the_machine_is_tried_again_without_end()
         assert name(decide(facts)) == "recover"
         later = replace(facts, false_start=replace(start, tries=3))
         assert name(decide(later)) == "recovery-pause"
-    nothing = replace(facts.limits, max_recoveries=0)
-    assert name(decide(replace(facts, limits=nothing))) == "recovery-exhausted"
+    nothing = replace(facts.policy, max_recoveries=0)
+    assert name(decide(replace(facts, policy=nothing))) == "recovery-exhausted"
 
 
 def test_a_conversation_is_resumed_once_and_again_if_no_agent_could_be_started() -> None:
@@ -1143,7 +1143,7 @@ def test_a_refused_step_is_told_to_people_while_the_session_has_its_time() -> No
 
 def test_no_limit_of_people_counts_while_the_session_has_its_time() -> None:
     limits = Policy(first_for_s=48 * HOUR)
-    facts = replace(consulted(QUESTIONS["escalate"], 30 * HOUR), limits=limits)
+    facts = replace(consulted(QUESTIONS["escalate"], 30 * HOUR), policy=limits)
     assert decide(facts).row is None
 
 

@@ -32,7 +32,7 @@ GAPS_S = st.one_of(
     st.sampled_from([0.001, 1.0, 29.0, 31.0, 31 * MINUTE, 3 * HOUR, 6 * HOUR, 25 * HOUR, 1e7]),
     st.floats(0.001, 100 * HOUR),
 )
-LIMITS = st.builds(
+POLICIES = st.builds(
     Policy,
     max_fixes=st.sampled_from([0, 1, 3]),
     max_rounds=st.sampled_from([0, 1, 5]),
@@ -69,9 +69,9 @@ class Walk(RuleBasedStateMachine):
     world = World()
     failed = ended = False
 
-    @initialize(limits=LIMITS, has_ci=st.booleans(), hooks=st.booleans())
-    def begins(self, limits: Policy, has_ci: bool, hooks: bool) -> None:
-        self.world = World(limits, has_ci, hooks)
+    @initialize(policy=POLICIES, has_ci=st.booleans(), hooks=st.booleans())
+    def begins(self, policy: Policy, has_ci: bool, hooks: bool) -> None:
+        self.world = World(policy, has_ci, hooks)
         self.happened("the agent is started")
 
     @precondition(lambda self: self.world.alive)
@@ -242,7 +242,7 @@ class Walk(RuleBasedStateMachine):
             raise
         self.ended = self.world.forgotten
         if self.ended:
-            self.world = World(self.world.limits, self.world.has_ci, self.world.hooks)
+            self.world = World(self.world.policy, self.world.has_ci, self.world.hooks)
         return decision
 
     def ring(self) -> None:
@@ -270,7 +270,7 @@ def always(world: World) -> None:
     twice = [key for key, count in world.done.items() if count > 1]
     assert not twice, f"done twice: {twice}"
     assert world.reminded <= REMINDERS, "reminded again and again"
-    assert world.restarts <= world.limits.max_recoveries, "restarted again and again"
+    assert world.restarts <= world.policy.max_recoveries, "restarted again and again"
 
 
 def at_rest(facts: Facts, decision: Decision) -> None:
@@ -282,7 +282,7 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     if facts.crashed:
         patience_until = facts.pause_until
     elif facts.escalated:
-        patience_until = facts.asked_at + facts.limits.escalation_timeout_s
+        patience_until = facts.asked_at + facts.policy.escalation_timeout_s
     elif facts.parked and facts.failure:
         patience_until = facts.failure.until
     elif facts.dialog_at is not None:
@@ -290,11 +290,11 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     elif facts.open:
         patience_until = {
             Phase.AWAITING_CI: max(facts.ci_due_at, facts.rerun_until),
-            Phase.AWAITING_REVIEW: facts.written_at + facts.limits.review_timeout_s,
+            Phase.AWAITING_REVIEW: facts.written_at + facts.policy.review_timeout_s,
             Phase.DONE: facts.merge_held_until,
         }.get(facts.phase, facts.written_at)
     else:
-        patience_until = facts.life_at + facts.limits.agent_timeout_s
+        patience_until = facts.life_at + facts.policy.agent_timeout_s
     assert decision.wake_at <= patience_until, "somebody waits for too long"
 
 

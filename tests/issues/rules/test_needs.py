@@ -162,7 +162,7 @@ def waiting(facts: Facts) -> str:
         (replace(REVIEWED, review=ReviewState.APPROVED), ""),
         (CHANGES, ""),
         (replace(CHANGES, history=TOLD_CHANGES), "review-waits"),
-        (replace(REVIEWED, limits=replace(REVIEWED.limits, review_required=False)), ""),
+        (replace(REVIEWED, policy=replace(REVIEWED.policy, review_required=False)), ""),
         (HELD, ""),
         (replace(HELD, now=NOW + PATIENCE_S), "merge-held"),
         (replace(HELD, now=NOW + PATIENCE_S, hold=Hold.QUEUED), ""),

@@ -88,7 +88,7 @@ NEVER_WAIT = {
         "recover",
     ),
     "a merge by sm": (
-        replace(APPROVED, limits=replace(APPROVED.limits, merge_by_sm=True)),
+        replace(APPROVED, policy=replace(APPROVED.policy, merge_by_sm=True)),
         "approved-merge",
     ),
     "the end": (replace(REVIEW, issue_open=False), "issue-closed"),
@@ -162,7 +162,7 @@ def test_a_restart_waits_for_people_first() -> None:
 
 def test_an_agent_that_seems_busy_is_looked_at_again_when_that_has_lost_its_meaning() -> None:
     busy = hooked(ANNOUNCED, doing="busy", active_at=NOW - HOUR)
-    assert decide(busy).wake_at == NOW - HOUR + busy.limits.agent_timeout_s
+    assert decide(busy).wake_at == NOW - HOUR + busy.policy.agent_timeout_s
 
 
 def test_an_approval_is_no_work_where_sm_merges() -> None:

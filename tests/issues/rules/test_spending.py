@@ -91,7 +91,7 @@ def combine() -> Iterator[Facts]:
         )
         yield replace(
             NONE,
-            limits=Policy(merge_by_sm=by_sm),
+            policy=Policy(merge_by_sm=by_sm),
             allowance=limited(stage),
             history=replace(NONE.history, halt=halt),
             signs=told,
@@ -141,7 +141,7 @@ def test_in_every_combination_nothing_works_that_may_not_and_nothing_else_is_hel
             writes = "limit-stop" not in names
             asked_at = facts.history.halt.asked_at if facts.history.halt else 0.0
             assert not writes or (stage is LimitStage.OVER and asked_at > NOW - WRITING_S), facts
-        mergeable = facts.review is ReviewState.APPROVED and facts.limits.merge_by_sm
+        mergeable = facts.review is ReviewState.APPROVED and facts.policy.merge_by_sm
         if stage in HOLDING and mergeable and facts.check is CheckState.SUCCESS:
             assert "approved-merge" in names, (names, facts)
     assert seen == OURS - {"limit-wait-long"}, "which needs a limit that ends by itself"
