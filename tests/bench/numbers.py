@@ -13,7 +13,7 @@ from sm.issues.look.snapshot import look
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.http.app import make_application
 from sm.plugins.page import numbers_desk as numbers_data
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, RotationStep

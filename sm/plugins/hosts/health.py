@@ -11,7 +11,7 @@ import time
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.issues.runners import Placement, Seen, Standing
+from sm.issues.runners import KnownState, Placement, Standing
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.node.report import NodeReport
 from sm.store.files import discard, read_json, write_json
@@ -125,7 +125,7 @@ def judge(
     silence: HostSilence | None,
     lost_after_s: float,
     now: float,
-) -> Seen:
+) -> KnownState:
     """Say how it stands; `silence` is there while its host does not answer.
 
     What a node said before the session was placed there is nothing about it.
@@ -134,12 +134,12 @@ def judge(
     if silence:
         for_s = max(0.0, now - max(silence.since, placement.placed_at))
         how = Standing.LOST if for_s >= lost_after_s else Standing.SILENT
-        return Seen(how, host, known_at, silence.why)
+        return KnownState(how, host, known_at, silence.why)
     if kept is None:
-        return Seen(Standing.SILENT, host, 0.0)
+        return KnownState(Standing.SILENT, host, 0.0)
     row = kept.report.rows.get(placement.session)
     if row is not None:
-        return Seen(Standing.RUNNING, host, known_at, str(row.get("phase", "")))
+        return KnownState(Standing.RUNNING, host, known_at, str(row.get("phase", "")))
     if placement.session in kept.report.ended:
-        return Seen(Standing.OVER, host, known_at)
-    return Seen(Standing.LOST, host, known_at, "its node knows nothing of it")
+        return KnownState(Standing.OVER, host, known_at)
+    return KnownState(Standing.LOST, host, known_at, "its node knows nothing of it")

@@ -1,7 +1,7 @@
 """Protocol of an installation and a node: a line of JSON for each thing, bounded.
 
 The node says `Greeting` first, behind a mark, because a login shell may say something before it.
-Then each `NodeRequest` is answered by one `NodeAnswer` with its number, in whatever order.
+Then each `NodeRequest` is answered by one `CallAnswer` with its number, in whatever order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NodeRequest(Struct, frozen=True, kw_only=True):
     within_s: float = 60.0
 
 
-class NodeAnswer(Struct, frozen=True, kw_only=True):
+class CallAnswer(Struct, frozen=True, kw_only=True):
     """Answer to a request. `cut`: there was more output than is passed on.
 
     `now` is the node's clock, in seconds since 1970, if it was asked only whether it is there.

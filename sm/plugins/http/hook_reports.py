@@ -16,7 +16,7 @@ from msgspec import UNSET
 from sm.adapters.process import ask
 from sm.context import rotation_files, usage
 from sm.context.flags import read_flags
-from sm.context.thresholds import Reading
+from sm.context.thresholds import FillReading
 from sm.plugins.http import views
 from sm.plugins.http.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
 from sm.sessions import agent, agent_state, hook_events, registry, window
@@ -44,7 +44,7 @@ def note_reading(session: AnySession, percent: float, size: int | None, tokens: 
     passed_over = _explain_doubt(session)
     if not passed_over:
         context = agent_state.read(directory).context
-        reading = Reading(
+        reading = FillReading(
             at=time.time(), context=context, percent=percent, window=size, tokens=tokens
         )
         usage.note(directory, reading)

@@ -114,9 +114,9 @@ def list_messages(place: Place) -> list[ShownMessage]:
 
 def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessage:
     """Say how far a message is: `seen` if the agent's own hook or transcript has confirmed it."""
-    if message.place == PLACES[queue.Place.WAITING]:
+    if message.place == PLACES[queue.MessageFolder.WAITING]:
         stage, tells = MessageStage.WAITING, message.why or "the agent gets it as soon as it can"
-    elif message.place == PLACES[queue.Place.HANDED]:
+    elif message.place == PLACES[queue.MessageFolder.HANDED]:
         stage, tells = MessageStage.TYPED, "the agent has not confirmed it yet"
     elif confirms:
         stage, tells = MessageStage.SEEN, ""

@@ -23,7 +23,7 @@ from sm.helper.lines import decode_line, encode_line
 from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
 from sm.sessions.activity import Evidence, Proof
 from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
@@ -113,7 +113,7 @@ class Crowd:
         said = await self._respond(name, asked)
         writer.write(
             encode_line(
-                NodeAnswer(id=asked.id, stdout=said, now=0.0 if asked.argv else time.time())
+                CallAnswer(id=asked.id, stdout=said, now=0.0 if asked.argv else time.time())
             )
         )
 

@@ -11,9 +11,9 @@ import pytest
 from sm.adapters.agent.generic import GENERIC
 from sm.context import rotation_files
 from sm.messages import queue
-from sm.messages.queue import Message, Mode, Place
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.plugins.page.session_parts import MessageStage, list_messages
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events

@@ -25,7 +25,7 @@ from sm.plugins.page.numbers import charts, page
 from sm.plugins.page.numbers.charts import Chart, Series, Unit
 from sm.plugins.page.numbers.drawing import POLICY, STYLE, draw
 from sm.plugins.page.numbers_desk import ShownNumbers
-from sm.sessions.history import Verb
+from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.files import ensure_private_dir

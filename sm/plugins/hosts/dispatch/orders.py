@@ -53,7 +53,7 @@ class Dispatch:
         """Begin with none."""
         self._project = project
         self._queues: dict[Host, tuple[ThreadPoolExecutor, Project]] = {}
-        self._vain: dict[Host, NoAnswerError | RefusedError] = {}
+        self._vain: dict[Host, NoAnswerError | NodeRefusedError] = {}
         self._orders: list[StartOrder] = []
         self._deadline = Deadline(HOLD_S)
         self.claiming = threading.BoundedSemaphore(CLAIMS_AT_ONCE)
@@ -71,7 +71,7 @@ class Dispatch:
         self._orders.append(order)
 
     def _begin(self, project: Project, order: StartOrder, begin: Begin) -> Placement | None:
-        why: TemporaryError | RefusedError | None = self._vain.get(order.host)
+        why: TemporaryError | NodeRefusedError | None = self._vain.get(order.host)
         if why is None and self._deadline.is_over:
             why = TemporaryError("it is begun at the next tick: this one has begun others so long")
         if why and order.placement:

@@ -218,7 +218,7 @@ def _keep_seen(away: Survey) -> None:
 
 
 def _describe(
-    away: Survey, placement: Placement, known: Seen | None, is_paused: Callable[[str], bool]
+    away: Survey, placement: Placement, known: KnownState | None, is_paused: Callable[[str], bool]
 ) -> PlacementCase:
     issue = away.seen.issue(placement.issue)
     settings = away.project.settings

@@ -25,7 +25,7 @@ from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
 
 STDIN, STDOUT, STDERR = range(3)
 AT_ONCE = 9
@@ -98,14 +98,14 @@ class RunningCommand:
             self.code = OVERDUE
         return self.code is not None and (not self.open or now > self.until)
 
-    def answer(self) -> NodeAnswer:
+    def answer(self) -> CallAnswer:
         """Return what became of it."""
         for output in tuple(self.open):
             self.close(output)
         said, warned = (
             bytes(self.outputs[output]).decode("utf-8", "replace") for output in self.order
         )
-        return NodeAnswer(
+        return CallAnswer(
             id=self.request.id, code=self.code or 0, stdout=said, stderr=warned, cut=self.cut
         )
 
@@ -229,7 +229,7 @@ class Server:
 
     def _begin(self, request: NodeRequest) -> None:
         if not request.argv:
-            self._send(encode_line(NodeAnswer(id=request.id, now=time.time())))
+            self._send(encode_line(CallAnswer(id=request.id, now=time.time())))
             return
         if len(request.stdin) > wire.INPUT_LIMIT:
             self._refuse(request, "more to read than a command gets")
@@ -250,7 +250,7 @@ class Server:
         self.calls[child] = RunningCommand(request, child, (said, warned))
 
     def _refuse(self, request: NodeRequest, why: str) -> None:
-        self._send(encode_line(NodeAnswer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
+        self._send(encode_line(CallAnswer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
 
     def _be(self, request: NodeRequest, tells: int, warns: int) -> NoReturn:
         """Be the command; nothing of the server is unwound, whatever goes wrong."""

@@ -205,7 +205,7 @@ def _runs(seen: KnownState | None) -> bool:
 
 def _judge(
     project: Project, jobs: Sequence[SlurmJob], placement: Placement, said: JobReport | None
-) -> Seen:
+) -> KnownState:
     name = name_job(project.root, placement.session)
     job = standing.find_job(jobs, name, placement.attempt)
     is_gone = said is not None and said.lacks is Lack.GONE
@@ -218,7 +218,7 @@ def _be_silent(placement: Placement, before: Mapping[str, KnownState], why: str)
     return KnownState(Standing.SILENT, host, known_at, why)
 
 
-def make_shown(seen: Seen | None, said: JobReport | None) -> Shown:
+def make_shown(seen: KnownState | None, said: JobReport | None) -> NodeRow:
     """What is shown of a session: its last row, and what Slurm says if that is not that it runs."""
     row, known_at = (said.row or None, said.at) if said else (None, 0.0)
     if seen is None:

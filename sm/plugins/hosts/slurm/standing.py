@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm.issues.runners import Placement, Seen, Standing
+from sm.issues.runners import KnownState, Placement, Standing
 from sm.plugins.hosts.slurm.queue import SlurmJob
 
 WAITS = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
@@ -34,7 +34,7 @@ def _number(job: str) -> int:
 
 def judge(
     placement: Placement, job: SlurmJob | None, known_at: float, *, is_gone: bool = False
-) -> Seen:
+) -> KnownState:
     """Say how it stands; `is_gone`: the job answers, and knows nothing of its session any more.
 
     Slurm forgets a job some minutes after its end (slurm.conf(5), MinJobAge), and may lose all. So

@@ -15,7 +15,7 @@ from sm.plugins.hosts import wire
 from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.script import write_call
 from sm.plugins.hosts.slurm.settings import Slurm
-from sm.plugins.hosts.wire import NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, NodeRequest
 from sm.sessions.project import Project
 
 EXPORTED = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TERM"
@@ -41,7 +41,7 @@ def call_job(
     within_s: float,
     patience_s: float | None = None,
     silent_s: float | None = None,
-) -> NodeAnswer:
+) -> CallAnswer:
     """Have the job's `sm` run with these arguments, in the project's clone there.
 
     Its first word is waited for no longer than `silent_s`, if that is given.
@@ -83,11 +83,11 @@ def run_in(settings: Slurm, job: str, name: str, *, terminal: bool = False) -> l
     ]
 
 
-def _read_answer(job: str, result: Result) -> NodeAnswer:
+def _read_answer(job: str, result: Result) -> CallAnswer:
     """Return the answer; a shell on the way may have said something before it."""
     answers = result.raw.partition(wire.MARK)[2].splitlines()[1:]
     with contextlib.suppress(WireError, IndexError):
-        return decode_line(answers[0], NodeAnswer)
+        return decode_line(answers[0], CallAnswer)
     raise TemporaryError(f"job {job} does not answer: {_find_reason(result)}")
 
 

@@ -19,7 +19,7 @@ from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import command, master
-from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
 
 HELLO_S = 15.0
 """Time within which the node's `sm` says that it is there, in seconds."""
@@ -47,7 +47,7 @@ class NodeChannel:
     def __init__(self, process: Process, hello: Greeting) -> None:
         """Begin without requests."""
         self.process, self.hello = process, hello
-        self.waiting: dict[int, asyncio.Future[NodeAnswer]] = {}
+        self.waiting: dict[int, asyncio.Future[CallAnswer]] = {}
         self.number = 0
         self.heard_at = time.monotonic()
         self.greeted_at: float | None = None
@@ -61,7 +61,7 @@ class NodeChannel:
         """Whether it has not ended."""
         return self.process.returncode is None and not self.why
 
-    async def ask(self, request: NodeRequest) -> NodeAnswer:
+    async def ask(self, request: NodeRequest) -> CallAnswer:
         """Send a request, and wait for its answer.
 
         Raises:
@@ -70,7 +70,7 @@ class NodeChannel:
         """
         self.number += 1
         number = self.number
-        future: asyncio.Future[NodeAnswer] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
         self.waiting[number] = future
         try:
             assert self.process.stdin is not None
@@ -126,7 +126,7 @@ class NodeChannel:
             if line.startswith(wire.MARK):  # it has become another version
                 self.hello = _check_hello(line)
                 continue
-            answer = decode_line(line, NodeAnswer)
+            answer = decode_line(line, CallAnswer)
             self.heard_at = time.monotonic()
             self.on_heard()
             future = self.waiting.get(answer.id)

@@ -17,7 +17,7 @@ from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
 from sm.store.files import read_json
 from sm.store.paths import Root
 
@@ -54,7 +54,7 @@ class LinkRequest(Struct, frozen=True):
 class LinkReply(Struct, frozen=True):
     """The node's answer; or why there is none, and whether the node may have got the request."""
 
-    answer: NodeAnswer | None = None
+    answer: CallAnswer | None = None
     problem: str = ""
     sent: bool = False
     hello: Greeting | None = None
@@ -98,7 +98,7 @@ def ask(
     project: str = "",
     within_s: float = 60.0,
     patience: Patience = ENDLESS,
-) -> NodeAnswer:
+) -> CallAnswer:
     """Have the node's `sm` run, and return its answer. Once it runs it may take `within_s`.
 
     Raises:
@@ -106,7 +106,7 @@ def ask(
 
     """
     request = NodeRequest(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
-    return _ask(node, LinkRequest(node.name, request, node.host, patience)).answer or NodeAnswer(
+    return _ask(node, LinkRequest(node.name, request, node.host, patience)).answer or CallAnswer(
         id=0
     )
 

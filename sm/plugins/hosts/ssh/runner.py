@@ -287,7 +287,7 @@ def _explain_refusal(node: SshNode, project: Project, answer: wire.NodeAnswer) -
     of_host = answer.code != wire.OF_ISSUE
     if of_host:
         health.note_refusal(node.folder, project.name, error.message, time.time())
-    return RefusedError(error.message, of_host=of_host)
+    return NodeRefusedError(error.message, of_host=of_host)
 
 
 def _count_used(project: Project) -> dict[str, int]:

@@ -13,7 +13,7 @@ import pytest
 
 from sm.helper.lines import decode_line, encode_line
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.wire import Greeting, NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
 from tests.helpers import REPOSITORY
 
 pytestmark = pytest.mark.long_lived
@@ -55,8 +55,8 @@ class Served:
         self.stdin.write(encode_line(request))
         self.stdin.flush()
 
-    def read(self) -> NodeAnswer:
-        return decode_line(self.stdout.readline(), NodeAnswer)
+    def read(self) -> CallAnswer:
+        return decode_line(self.stdout.readline(), CallAnswer)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_it_says_that_it_is_there(served: Served) -> None:
     served.ask(3)
     answer = served.read()
     assert before <= answer.now <= time.time(), "by its clock"
-    assert answer == NodeAnswer(id=3, now=answer.now)
+    assert answer == CallAnswer(id=3, now=answer.now)
 
 
 def test_a_command_reads_what_came_with_it_and_runs_in_the_clone(

@@ -18,7 +18,7 @@ from sm.plugins.hosts.node.shares import read_share
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import shares, wishes
 from sm.plugins.hosts.ssh.client import SshNode
-from sm.plugins.hosts.wire import NodeAnswer, NodeRequest
+from sm.plugins.hosts.wire import CallAnswer, NodeRequest
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
@@ -79,10 +79,10 @@ class Eager:
     def __init__(self, said: str, times: int) -> None:
         self.said, self.times, self.asked_at = said, times, list[float]()
 
-    async def ask(self, _: NodeRequest) -> NodeAnswer:
+    async def ask(self, _: NodeRequest) -> CallAnswer:
         self.asked_at.append(time.monotonic())
         code = 0 if len(self.asked_at) < self.times else 1
-        return NodeAnswer(id=0, code=code, stdout=self.said)
+        return CallAnswer(id=0, code=code, stdout=self.said)
 
 
 @pytest.mark.parametrize("said", ["[]", '["harb"]', "nonsense"])
