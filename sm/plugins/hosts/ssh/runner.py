@@ -279,7 +279,7 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
     yield from hindrances.list_unfit(of_ours, read_seen(directory), time.time())
 
 
-def _explain_refusal(node: SshNode, project: Project, answer: wire.NodeAnswer) -> SmError:
+def _explain_refusal(node: SshNode, project: Project, answer: wire.CallAnswer) -> SmError:
     """What the node says of a session that it does not begin; kept if it could begin no other."""
     error = explain(node, answer)
     if answer.code == wire.SETTLED:
@@ -358,7 +358,7 @@ def ask_report(
     return structs.replace(report, short=(*report.short, *words))
 
 
-def explain(node: SshNode, answer: wire.NodeAnswer) -> SmError:
+def explain(node: SshNode, answer: wire.CallAnswer) -> SmError:
     """Return the error that the node's `sm` has reported."""
     lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
     said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
