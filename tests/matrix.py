@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.rules.facts import Policy
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row
 from sm.views.row_words import word_limit
+from tests.policy import POLICY
 
 BEYOND_SOURCE = frozenset(
     {
@@ -45,7 +45,7 @@ def _lines() -> Iterator[str]:
 
 
 def _fact(row: Row) -> str:
-    limit = word_limit(row.name, row.list_limits(Policy()))
+    limit = word_limit(row.name, row.list_limits(POLICY))
     return f"{row.fact} ({limit})" if limit else row.fact
 
 

@@ -19,6 +19,7 @@ from sm.sessions.failure import Failure, FailureCause
 from sm.sessions.history import BEGUN, UNASKED, Receipt, StepVerb, fold
 from sm.sessions.plan import Plan, PlannedStep, find_next_step
 from sm.sessions.signs import Signs
+from tests.policy import POLICY
 
 START_AT = 1_000_000.0
 REACTIONS_AT_ONCE = 8
@@ -31,7 +32,7 @@ NEVER_REFUSED = frozenset({StepVerb.KILL, StepVerb.FORGET})
 class World:
     """The truth about one session; `react` is what the reactor does with it."""
 
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = POLICY
     has_ci: bool = True
     hooks: bool = False
     doing: str = "busy"

@@ -24,6 +24,7 @@ from sm.views.times import format_age, format_span
 from sm.views.trace import OUTCOMES, read_story, sum_up, summarise
 from tests.events import encode_line
 from tests.helpers import open_project, put_session, remove_tree, sm_yaml
+from tests.policy import POLICY
 from tests.residents import settle
 
 JOURNEY = (
@@ -201,14 +202,18 @@ def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
 @pytest.mark.parametrize(
     ("row", "limits", "told"),
     [
-        ("ci-timeout", Policy(ci_timeout_s=2700), "no result of CI in time (45m)"),
+        ("ci-timeout", structs.replace(POLICY, ci_timeout_s=2700), "no result of CI in time (45m)"),
         (
             "merge-held",
-            Policy(merge_remind_s=5400),
+            structs.replace(POLICY, merge_remind_s=5400),
             "approved, held by the forge (1h30m, in a queue 3h)",
         ),
-        ("review-exhausted", Policy(max_rounds=7), "changes requested again (rounds: 7)"),
-        ("ci-passed", Policy(), "CI passed"),
+        (
+            "review-exhausted",
+            structs.replace(POLICY, max_rounds=7),
+            "changes requested again (rounds: 7)",
+        ),
+        ("ci-passed", POLICY, "CI passed"),
     ],
 )
 def test_a_limit_is_told_as_it_was_in_force(

@@ -38,26 +38,26 @@ def name_run(head: str, at: float) -> str:
     return f"{head}@{at:.3f}"
 
 
-class Policy(Struct, frozen=True):
-    """Policy of the project: durations in seconds, counts, and who merges."""
+class Policy(Struct, frozen=True, kw_only=True):
+    """Policy of the project, as it is configured: durations in seconds, counts, and who merges."""
 
-    agent_timeout_s: float = 7200
-    idle_s: float = 30
-    ci_timeout_s: float = 1800
-    max_fixes: int = 3
-    review_required: bool = True
-    review_timeout_s: float = 3 * 3600
-    max_rounds: int = 5
-    merge_by_sm: bool = False
-    merge_remind_s: float = 1800
-    remind_s: float = 6 * 3600
+    agent_timeout_s: float
+    idle_s: float
+    ci_timeout_s: float
+    max_fixes: int
+    review_required: bool
+    review_timeout_s: float
+    max_rounds: int
+    merge_by_sm: bool
+    merge_remind_s: float
+    remind_s: float
     """Seconds between reminders of a person; 0: never."""
-    escalation_timeout_s: float = 24 * 3600
-    first_for_s: float = 600
+    escalation_timeout_s: float
+    first_for_s: float
     """Seconds that a session has for its answer before people are asked."""
-    max_recoveries: int = 3
-    recovery_pause_s: float = 30
-    repeats_ci: bool = False
+    max_recoveries: int
+    recovery_pause_s: float
+    repeats_ci: bool
     """Whether CI runs elsewhere, and sm may run it again."""
 
 
@@ -65,7 +65,7 @@ class Facts(Struct, frozen=True):
     """Observation. Times are in seconds since 1970; `write` is the id of the phase write."""
 
     now: float
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy
     history: History = field(default_factory=History)
     session: Life = Life.ALIVE
     phase: Phase = Phase.NONE

@@ -35,11 +35,12 @@ from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Disturbance, Hand
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
 from tests.matrix import matrix_table
+from tests.policy import POLICY
 
 MINUTE, HOUR = 60.0, 3600.0
 NOW = 1_000_000.0
 
-LIVING = Facts(now=NOW, history=History(started_at=NOW - MINUTE))
+LIVING = Facts(now=NOW, policy=POLICY, history=History(started_at=NOW - MINUTE))
 """An agent that was started a minute ago and has not written anything."""
 
 
@@ -148,7 +149,7 @@ CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
 SM_MERGES = replace(LIVING.policy, merge_by_sm=True)
 
-ELSEWHERE = Policy(repeats_ci=True)
+ELSEWHERE = replace(POLICY, repeats_ci=True)
 BROKEN_AGAIN = replace(CI, check=CheckState.BROKEN, check_at=NOW - MINUTE, policy=ELSEWHERE)
 RERUN = History(
     started_at=NOW - HOUR,
@@ -347,7 +348,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "behind",
     ),
     "what the merge queue drops is told to the agent": (
-        replace(APPROVED, policy=Policy(merge_by_sm=True), history=DROPPED),
+        replace(APPROVED, policy=replace(POLICY, merge_by_sm=True), history=DROPPED),
         "queue-dropped",
     ),
     "CI that runs again has its whole time once more": (
@@ -698,7 +699,7 @@ def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
 @pytest.mark.parametrize("phase", [Phase.AWAITING_CI, Phase.AWAITING_REVIEW])
 def test_without_a_pull_request_nothing_is_called_passed_or_approved(phase: Phase) -> None:
     refused = History(done=frozenset({"open-pull:w1"}), started_at=NOW)
-    limits = Policy(review_required=False)
+    limits = replace(POLICY, review_required=False)
     facts = replace(wrote(phase, history=refused), pull=None, check=CheckState.NONE, policy=limits)
     assert not decide(facts).acts
 
@@ -766,7 +767,7 @@ def test_a_dialog_is_told_after_seconds_unless_somebody_is_there_who_sees_it(
     ("facts", "wake_in_s"),
     [
         (LIVING, 29 * MINUTE),
-        (replace(LIVING, policy=Policy(merge_remind_s=1)), 119 * MINUTE),
+        (replace(LIVING, policy=replace(POLICY, merge_remind_s=1)), 119 * MINUTE),
         (CI, 29 * MINUTE),
         (ANNOUNCED, 179 * MINUTE),
         (replace(REVIEW, check=CheckState.PENDING), 29 * MINUTE),
@@ -798,7 +799,7 @@ def test_there_is_always_a_next_look() -> None:
 
 def test_a_reminder_interval_of_zero_means_never() -> None:
     history = asked("escalate", 23 * HOUR)
-    facts = replace(wrote(Phase.ESCALATE, HOUR, history), policy=Policy(remind_s=0))
+    facts = replace(wrote(Phase.ESCALATE, HOUR, history), policy=replace(POLICY, remind_s=0))
     assert decide(facts).row is None
     assert decide(facts).wake_at == NOW + HOUR
 
@@ -1142,7 +1143,7 @@ def test_a_refused_step_is_told_to_people_while_the_session_has_its_time() -> No
 
 
 def test_no_limit_of_people_counts_while_the_session_has_its_time() -> None:
-    limits = Policy(first_for_s=48 * HOUR)
+    limits = replace(POLICY, first_for_s=48 * HOUR)
     facts = replace(consulted(QUESTIONS["escalate"], 30 * HOUR), policy=limits)
     assert decide(facts).row is None
 
@@ -1159,7 +1160,7 @@ DURATIONS = [name for name in Policy.__struct_fields__ if name.endswith("_s")]
 @pytest.mark.parametrize("row", [row for row in ROWS if row.limit], ids=lambda row: row.name)
 def test_the_limits_of_a_decision_can_be_written_down(row: Row) -> None:
     """Those of a configuration are durations, with a type of their own."""
-    configured = replace(Policy(), **{name: Seconds(90) for name in DURATIONS})
+    configured = replace(POLICY, **{name: Seconds(90) for name in DURATIONS})
     assert json.loads(msgspec.json.encode(row.list_limits(configured)))
 
 

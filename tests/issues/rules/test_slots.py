@@ -32,6 +32,7 @@ from tests.issues.rules.test_decide import (
     told_of,
     wrote,
 )
+from tests.policy import POLICY
 
 GREEN = replace(CI, check=CheckState.SUCCESS)
 RED = replace(CI, check=CheckState.FAILURE)
@@ -43,7 +44,7 @@ LIMITED_AGAIN = failed(FailureCause.LIMIT, until=NOW - 1)
 """Its limit is over."""
 
 AT_WORK = {
-    "it is about to start": Facts(now=NOW),
+    "it is about to start": Facts(now=NOW, policy=POLICY),
     "it works": LIVING,
     "its agent has died at work": crashed(0, HOUR),
     "it was told to merge": replace(APPROVED, history=answered("approved", 10)),

@@ -20,7 +20,7 @@ from sm.issues.rules.allowance import (
     LimitStage,
 )
 from sm.issues.rules.decide import decide
-from sm.issues.rules.facts import Facts, Life, Policy
+from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.needs import Case, describe_need, find_waiting
 from sm.issues.rules.rows import Row
@@ -49,11 +49,12 @@ from sm.sessions.history import (
     fold,
 )
 from sm.sessions.signs import Signs
+from tests.policy import POLICY
 
 NOW, HOUR = 1_000_000.0, 3600.0
 MATTER = "issue:10"
 KEY = f"{LIMIT}{MATTER}"
-NONE: Facts = Facts(now=NOW, history=History(started_at=NOW - HOUR))
+NONE: Facts = Facts(now=NOW, policy=POLICY, history=History(started_at=NOW - HOUR))
 
 
 def limited(stage: LimitStage | None, until: float | None = None) -> Allowance | None:
@@ -91,7 +92,7 @@ def combine() -> Iterator[Facts]:
         )
         yield replace(
             NONE,
-            policy=Policy(merge_by_sm=by_sm),
+            policy=replace(POLICY, merge_by_sm=by_sm),
             allowance=limited(stage),
             history=replace(NONE.history, halt=halt),
             signs=told,
