@@ -117,6 +117,9 @@ CHOSEN = {
     "tests/plugins/hosts/dispatch/test_tick.py::test_a_ready_issue_is_claimed_and_placed_once": (
         "dev-poll gives an issue to a host"
     ),
+    "tests/plugins/hosts/node/test_serve.py::test_a_command_reads_what_came_with_it_and_runs_in_the_clone": (  # noqa: E501
+        "a node carries out a command"
+    ),
     "tests/plugins/hosts/ssh/test_twins.py": "one machine under two names",
     "tests/plugins/hosts/test_journey.py::test_an_issue_becomes_a_merge_on_a_node": (
         "an issue is worked on by another machine, over ssh"
@@ -127,6 +130,7 @@ CHOSEN = {
     "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
         "the stream that keeps the page fresh"
     ),
+    "tests/plugins/page/terminal/test_node.py": "a node shows a session's terminal",
     "tests/plugins/page/browser/test_terminal.py::test_it_shows_what_tmux_shows_and_leaves_the_window_as_it_is": (  # noqa: E501
         "a session's terminal, live in a browser"
     ),

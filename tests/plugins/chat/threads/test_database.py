@@ -544,9 +544,9 @@ def test_many_may_make_it_at_once(path: Path, plain: Plain) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from sm.plugins.chat.threads.handoffs import open_bridge\n"
-        "from sm.plugins.chat.threads.records import Client\n"
+        "from sm.plugins.chat.threads.records import HandoffClient\n"
         "with open_bridge(Path(sys.argv[1])) as handoffs:\n"
-        "    handoffs.create('t', 'c', client=Client.CODE)\n"
+        "    handoffs.create('t', 'c', client=HandoffClient.CODE)\n"
     )
     argv = [sys.executable, "-c", program, str(path)]
     started = [subprocess.Popen(argv, stderr=subprocess.PIPE) for _ in range(8)]

@@ -27,10 +27,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.records import HandoffClient, EntryType
 
 path, ident, writer, entries = sys.argv[1:]
-client = Client.CODE if int(writer) % 2 else Client.CHAT
+client = HandoffClient.CODE if int(writer) % 2 else HandoffClient.CHAT
 with open_bridge(Path(path)) as handoffs:
     for number in range(int(entries)):
         handoffs.add(ident, EntryType.PROGRESS, f"{writer} {number}", client)
@@ -112,11 +112,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from sm.plugins.chat.threads.handoffs import open_bridge
-from sm.plugins.chat.threads.records import Client, EntryType
+from sm.plugins.chat.threads.records import HandoffClient, EntryType
 
 def add(number):
     with open_bridge(Path(sys.argv[1])) as handoffs:
-        return handoffs.add(sys.argv[2], EntryType.TASK, "x", Client.CHAT)[1].seq
+        return handoffs.add(sys.argv[2], EntryType.TASK, "x", HandoffClient.CHAT)[1].seq
 
 with ThreadPoolExecutor(12) as threads:
     print(*threads.map(add, range(400)))
