@@ -37,7 +37,8 @@ def figures(bench: Bench) -> Iterator[Figure]:
             shutil.rmtree(bench.folder / "crowd")
             alone[count] = found[2]
             yield from _figures(f"{count:,} {state}", BUDGET_MS.get((state, count)), found)
-        yield _growth(state, alone)
+        if len(alone) > 1:  # the suite takes the smallest size alone
+            yield _growth(state, alone)
 
 
 def _figures(crowd: str, budget: float | None, found: list[list[float]]) -> Iterator[Figure]:
