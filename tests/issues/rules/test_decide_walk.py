@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 from hypothesis import note
@@ -14,6 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
@@ -22,6 +24,7 @@ from sm.issues.rules.facts import REMINDERS, Facts, Policy
 from sm.sessions.failure import FailureCause
 from sm.sessions.history import StepVerb
 from tests.chance import walks
+from tests.policy import POLICY
 from tests.world import World
 
 TIMER_LIMIT = 80
@@ -33,7 +36,7 @@ GAPS_S = st.one_of(
     st.floats(0.001, 100 * HOUR),
 )
 POLICIES = st.builds(
-    Policy,
+    partial(replace, POLICY),
     max_fixes=st.sampled_from([0, 1, 3]),
     max_rounds=st.sampled_from([0, 1, 5]),
     max_recoveries=st.sampled_from([0, 1, 3]),
