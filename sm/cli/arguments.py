@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sm.base.errors import SmError, StateError, UsageError
-from sm.base.issue_id import IssueId, read_issue
+from sm.base.issue_id import NUMBER, IssueId, read_issue
 from sm.cli.invocation import (
-    ISSUE,
     ElsewhereError,
     find_meant_project,
     find_project,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 
+ISSUE = re.compile(NUMBER)
 
 # An issue or a pull request
 

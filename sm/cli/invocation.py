@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from sm.sessions.project import Project
     from sm.store.paths import Root
     from sm.views.place import RemotePlace
-
-ISSUE = re.compile(r"[1-9][0-9]{0,8}")
 
 OPTIONAL = "typing_extensions"
 

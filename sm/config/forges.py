@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, structs
 
-from sm.config.section import Count, Section
+from sm.config.section import Count, KindSection
 
 
-class ForgeSettings(Section, frozen=True, tag_field="kind"):
+class ForgeSettings(KindSection, frozen=True):
     """Where issues, pull requests and reviews are."""
-
-    @property
-    def kind(self) -> str:
-        """Which forge it is: the tag of the subclass."""
-        return str(self.__struct_config__.tag)
-
-    @property
-    def place(self) -> str:
-        """Where it is, for people."""
-        raise NotImplementedError
 
     def link_issue(self, number: int) -> str:
         """The address of an issue's page; '' for none."""

@@ -20,6 +20,20 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ()
 
 
+class KindSection(Section, frozen=True, tag_field="kind"):
+    """Section of which there are several kinds, one for each subclass: `kind` is its tag."""
+
+    @property
+    def kind(self) -> str:
+        """Which kind it is, as in the configuration."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        raise NotImplementedError
+
+
 class Written(str):
     """A text of a form of its own, for a section to have: each subclass says which by `read`."""
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from sm.base.issue_id import IssueId
-from sm.config.section import Section
+from sm.config.section import KindSection
 
 
-class TrackerSettings(Section, frozen=True, tag_field="kind"):
+class TrackerSettings(KindSection, frozen=True):
     """Where issues are, if the forge has only pull requests, reviews and CI."""
 
-    @property
-    def kind(self) -> str:
-        """Which tracker it is: the tag of the subclass."""
-        return str(self.__struct_config__.tag)
-
-    @property
-    def place(self) -> str:
-        """Where it is, for people."""
-        raise NotImplementedError
-
     def call(self, name: str) -> str:
-        """Return what `sm` calls a person of the tracker: the forge may have others of the name."""
+        """Return a name of `sm` for a person of the tracker: the forge may have a namesake."""
         return f"{name}@{self.kind}" if name else ""
 
     def recall(self, name: str) -> str:
-        """Return the name there of somebody whom `sm` calls so; '' for people of the forge."""
+        """Return the tracker's own name for that name of `sm`; '' for people of the forge."""
         found = name.removesuffix(f"@{self.kind}")
         return found if found != name else ""
 

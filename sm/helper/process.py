@@ -13,10 +13,9 @@ lock held ends at once, so whoever misses it may start it, and two starts are no
 its starter, and has an environment for what lasts. Its log has its faults alone, and begins again
 when it is long. What it is to do is on disk before it is started or woken.
 
-The first four are started by whoever needs them at that moment, and end when nobody does: so none
-of them is a service (`services.py`), which is wanted by a configuration and lives on. A notifier
-loads 50 MB and is there for seconds, and it is needed without dev-poll; a link is asked for by the
-command that then waits for it.
+A service (`services.py`) lives as long as a configuration wants it. The first four do not: the
+process that needs one starts it, and it ends when its work is done. A notifier loads 50 MB, runs
+for seconds, and is needed without dev-poll, too; a command that asks for a link waits for it.
 
 These processes are of another kind. A runner of CI (`adapters/forge/local/checks.py`) inherits the
 lock from its starter, because its starts are counted: one that dies at once must not be started for

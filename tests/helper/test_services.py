@@ -113,8 +113,12 @@ def heard(files: ServiceFiles) -> list[list[str]]:
 def start(root: Root, config: Path, files: ServiceFiles) -> int:
     """Have it started, as a tick does; the process that listens."""
     known = len(heard(files))
-    services.ensure_services(root, read(config))
-    wait_for(lambda: len(heard(files)) > known and files.wake.exists(), "the service")
+
+    def listens() -> bool:
+        services.ensure_services(root, read(config))  # which waits until the pause is over
+        return len(heard(files)) > known and files.wake.exists()
+
+    wait_for(listens, "the service")
     return int(heard(files)[-1][1])
 
 
@@ -192,7 +196,6 @@ def test_one_that_returns_has_not_failed(root: Root, config: Path, files: Servic
     assert run
     assert run.is_done
     (files.folder / "leave").unlink()
-    time.sleep(0.1)
     assert start(root, config, files) != pid
 
 
@@ -204,7 +207,7 @@ def test_a_change_of_the_configuration_begins_it_anew_and_one_that_drops_it_ends
     wait_for(lambda: ["began", str(pid), "other"] in heard(files), "the new configuration")
     config.with_suffix(".new").write_text("{")
     config.with_suffix(".new").rename(config)  # somebody is at it
-    time.sleep(0.2)
+    time.sleep(0.2)  # four looks: nothing tells of one that changes nothing
     assert files.is_running()
     write(tmp_path, "unwanted")
     wait_for(lambda: not files.is_running(), "its end")

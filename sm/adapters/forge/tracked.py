@@ -98,9 +98,9 @@ class TrackedForge:
         return (*list_signs(self._forge), *self._tracker.signs())
 
     def _part(self, since: Batch) -> tuple[Batch, Batch]:
-        """Return what the forge is to go on from, and what the tracker is.
+        """Return the forge's part of the last observation, and the tracker's.
 
-        The forge's own issues, which nobody has kept, are not wanted again.
+        The forge's part has no issues: those of the forge itself were not kept.
         """
         marks = since.validators
         own = {name: value for name, value in marks.items() if not name.startswith(OURS)}

@@ -13,7 +13,7 @@ from sm.plugins.hosts.health import HostRefusal, HostSilence, KeptReport
 CERTAIN = re.compile(
     r"Permission denied \("  # OpenSSH, sshconnect2.c: no key of ours is accepted
     r"|Host key verification failed"  # sshconnect.c
-    r"|no sm there|does not understand sm"  # sm.plugins.hosts.ssh.link
+    r"|no sm there|does not understand sm"  # sm.plugins.hosts.ssh.channel
 )
 """Errors that do not pass by themselves."""
 REFUSED_S = 90.0

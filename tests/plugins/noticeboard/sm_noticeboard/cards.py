@@ -52,7 +52,7 @@ class Cards(Tracker):
         return frozenset(authors)
 
     def signs(self) -> tuple[Path, ...]:
-        """Return what changes with each card, so that nobody has to wait for the next look."""
+        """Return the files that change with each card: `sm` then looks at once."""
         return (self._folder.stamp, self._folder.path / "issues")
 
 
