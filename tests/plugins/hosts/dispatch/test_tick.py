@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sm.base import plugin
+from sm.base.plugin import Registry
 from sm.cli import elsewhere
 from sm.cli.invocation import ElsewhereError
 from sm.issues import placements, poll
@@ -71,6 +73,18 @@ def test_a_ready_issue_is_claimed_and_placed_once(stage: Stage, farm: Farm) -> N
         f"place {issue} 1 one"
     ]
     assert stage.sessions() == [], "nothing runs here"
+
+
+def test_an_issue_whose_runner_no_plugin_has_is_told_and_never_begun_here(
+    tmp_path: Path, root: Root, tmux_socket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (root.path, bool(tmux_socket)) == (tmp_path / "state", True)
+    stage = make_stage(tmp_path, auto=False, settings={"runner": "farm", "max_sessions": 1})
+    monkeypatch.setattr(plugin, "_registry", Registry(list))  # it was removed, or cannot be loaded
+    issue = stage.file_issue()
+    [told] = [line for line in tick(stage) if line.startswith(f"cannot place #{issue} ")]
+    assert told.endswith(": no plugin has sessions run by 'farm'")
+    assert (refs(stage), stage.sessions()) == ([], [])
 
 
 def test_no_more_is_placed_than_there_are_places(stage: Stage, farm: Farm) -> None:
