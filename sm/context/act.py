@@ -11,7 +11,8 @@ from msgspec import structs
 from sm.adapters.agent.prompt import Prompt
 from sm.base.errors import SmError
 from sm.base.refusal import Refusal, Status, find_refusal
-from sm.context import documents, finish, protocol, rotation_files, rotation_texts
+from sm.channels import people
+from sm.context import documents, finish, rotation_files, rotation_texts
 from sm.context.clear import clear
 from sm.context.rotation import (
     Cause,
@@ -138,7 +139,7 @@ def _text(session: Session, record: RotationRecord, key: MessageKey) -> str:
 
 def _opening(session: Session, record: RotationRecord, text: str) -> str:
     """Return the first prompt of the new context: its last line asks for the task."""
-    more = protocol.repeat(session)
+    more = repeat_protocol(session)
     own, resumed = record.cause is Cause.HANDOFF, session.settings.cycle.resumed
     naming = "" if own else rotation_texts.ask_for_task(resumed)
     between = "\n\n" if more else "\n"
@@ -253,3 +254,15 @@ _ACTS: dict[RotationAct, Callable[[Session, Move], float | None]] = {
     RotationAct.FINISH: _finish,
     RotationAct.GIVE_UP: _give_up,
 }
+
+
+def repeat_protocol(session: Session) -> str:
+    """Return the words of the protocol that a new context of an issue's agent needs again; or ''.
+
+    A system prompt outlives a clear and a new start. A message does not.
+    """
+    if not session.issue:
+        return ""
+    signal = "" if session.profile.system_prompt else session.explain_protocol()
+    channels = people.introduce(session, people.open_channels(session))
+    return "\n\n".join(part for part in (signal, *channels) if part)

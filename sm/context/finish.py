@@ -22,8 +22,8 @@ from sm.context.rotation import Cause, RotationRecord, RotationStage
 from sm.context.rotation_files import note
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.messages import alerts, queue
+from sm.messages.notification import make_event_id
 from sm.messages.queue import Message, Mode
-from sm.messages.telling import make_event_id
 from sm.sessions import agent_state, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Count, Receipt

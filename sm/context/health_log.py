@@ -1,4 +1,7 @@
-"""Outcomes of the rotations of contexts: a line of `health.jsonl` each, for people and for us."""
+"""Outcomes of the rotations of contexts: a line of `health.jsonl` each, for people and for us.
+
+Each has a code for scripts: words for people may change, codes do not.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from msgspec import Struct
 
 from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
-from sm.context.error_codes import find_code, judge
 from sm.context.rotation import Cause, RotationRecord
 from sm.store import journal
 from sm.store.files import ensure_private_dir
@@ -114,7 +116,7 @@ def make_entry(
             context_fraction=find_fraction(record.percent),
         ),
         action_taken=INTERVENE if error else SUCCESS,
-        result=judge(error),
+        result=judge_error(error),
         error_code=find_code(error),
     )
 
@@ -206,3 +208,39 @@ def find_raise(root: Root, session: str, now: float | None = None) -> float:
         newer - older <= HOUR_S and now - newer < HOUR_S for newer, older in pairwise(times)
     )
     return RAISED if frequent else 0.0
+
+
+class CheckResult(StrEnum):
+    """Result of a health check, as the document of the automated cycle calls it."""
+
+    OK = "ok"
+    CRITICAL = "critical"
+
+
+OTHER_ERROR = "handoff_failed"
+
+CODES = {
+    "it has written no document": "handoff_timeout",
+    "it could not be asked for a document": "request_failed",
+    "its document is gone": "document_unreadable",
+    "its context was summed up": "compacted",
+    "its context could not be cleared": "clear_failed",
+    "a person has cleared": "cleared_by_person",
+    "its agent was started anew": "agent_restarted",
+    "its new context has not got its prompt": "resume_failed",
+    "nothing shows that it goes on": "no_sign_of_life",
+    "it has not named": "task_not_named",
+}
+"""Codes by the beginnings of the words."""
+
+
+def find_code(error: str) -> str:
+    """Return the code of an error, '' for none."""
+    if not error:
+        return ""
+    return next((code for words, code in CODES.items() if error.startswith(words)), OTHER_ERROR)
+
+
+def judge_error(error: str) -> CheckResult:
+    """Return CRITICAL if a person has to see to the error."""
+    return CheckResult.CRITICAL if error else CheckResult.OK

@@ -14,7 +14,7 @@ import time
 from msgspec import structs
 
 from sm.base.errors import SmError, TemporaryError
-from sm.context import health_log, rotation_files, run, usage, withheld
+from sm.context import health_log, progress, rotation_files, run, usage
 from sm.context.act import Relaunch
 from sm.context.flags import (
     make_notice_id,
@@ -39,9 +39,9 @@ from sm.context.thresholds import (
     write_notice,
 )
 from sm.messages import alerts, queue
+from sm.messages.notification import make_event_id, tell
 from sm.messages.presence import observe_hands
 from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, hook_events, pause, spending_hold, window
 from sm.sessions.hook_events import Compaction
 from sm.sessions.presence_rule import Disturbance, find_hindrance, find_next_look
@@ -107,15 +107,15 @@ def _watch(session: Session) -> tuple[float, bool]:
 def _let_people_go_first(session: Session, found: ThresholdDecision) -> ThresholdDecision:
     """Withhold a reminder from a person at the terminal, and a clear that would lose a draft."""
     if not found.due:
-        withheld.forget(session.dir)
+        progress.forget_withheld(session.dir)
         return found
     deed = Disturbance.CLEAR if found.due.cycle else Disturbance.REMIND
     hands, now = observe_hands(session), time.time()
     refusal = find_hindrance(deed, hands, now)
     if refusal is None:
-        withheld.forget(session.dir)
+        progress.forget_withheld(session.dir)
         return found
-    withheld.note(session, deed, refusal)
+    progress.note_withheld(session, deed, refusal)
     return put_off(found, find_next_look(refusal, hands, now))
 
 

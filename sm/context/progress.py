@@ -1,4 +1,4 @@
-"""Words for a context that is being replaced, for every screen that shows the session."""
+"""Progress of an act on a context, for every screen: what is done now, what waits for a person."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import time
 from msgspec import Struct
 
 from sm.base.errors import StateError
-from sm.base.refusal import tell_refusal
-from sm.context import rotation_files, withheld
+from sm.base.refusal import Refusal, tell_refusal
+from sm.context import rotation_files
 from sm.context.rotation import Cause, RotationRecord, RotationStage
+from sm.messages import alerts
+from sm.sessions.presence_rule import LEFT_S, Disturbance
+from sm.sessions.session import Session
+from sm.store import events, journal
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, read_json, write_json
 from sm.store.paths import SessionDir
 
 CAUSES = {
@@ -75,7 +81,7 @@ def _age(at: float) -> float:
 def describe(directory: SessionDir) -> str:
     """Describe the replacement in a sentence, with what is in its way; '' if nothing goes on."""
     try:
-        found, waits = find_replacement(directory), withheld.read(directory)
+        found, waits = find_replacement(directory), read_withheld(directory)
     except StateError as error:
         return error.message
     if found is None:
@@ -84,3 +90,46 @@ def describe(directory: SessionDir) -> str:
     if found.told.startswith(CAUSES[Cause.LEAVE]):
         return f"{found.told}{way}"
     return f"its context is being replaced: {found.told}{way}"
+
+
+class Withheld(Struct, frozen=True):
+    """Act that waits, the reason, and since when (seconds since 1970)."""
+
+    deed: Disturbance
+    refusal: Refusal
+    since: float
+
+    @property
+    def sentence(self) -> str:
+        """Sentence for a person."""
+        return f"{self.deed} waits: {self.refusal.sentence}"
+
+
+def read_withheld(directory: SessionDir) -> Withheld | None:
+    """Return the act that waits now; None for none.
+
+    Raises:
+        StateError: the file is damaged.
+
+    """
+    return read_json(directory.withheld, Withheld)
+
+
+def note_withheld(session: Session, deed: Disturbance, refusal: Refusal) -> None:
+    """Note the act, once in the journal; tell people of a draft that has stood for long."""
+    known = read_rebuildable(session.dir.withheld, Withheld)
+    if known is None or (known.deed, known.refusal) != (deed, refusal):
+        known = Withheld(deed, refusal, time.time())
+        write_json(session.dir.withheld, known)
+        journal.record(
+            session.root.journal, events.Waiting(session=session.name, reason=known.sentence)
+        )
+    if refusal is Refusal.DRAFT and time.time() > known.since + LEFT_S:
+        text, look = f"is left as it is: {known.sentence}", f"sm attach {session.address}"
+        alerts.note(session, text, f"withheld:{known.since:.0f}", command=look)
+
+
+def forget_withheld(directory: SessionDir) -> None:
+    """Note that nothing waits any more."""
+    if directory.withheld.exists():
+        discard(directory.withheld)

@@ -19,7 +19,7 @@ from sm.base.errors import SmError, StateError
 from sm.base.text import normalise
 from sm.context.rotation import MessageKey, RotationRecord
 from sm.messages import queue
-from sm.messages.hold import hold_back, read_passing_ids
+from sm.messages.queue import hold_back, read_passing_ids
 from sm.sessions import agent_state, registry
 from sm.sessions.session import Session
 from sm.store import events, journal

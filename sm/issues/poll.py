@@ -18,7 +18,7 @@ from sm.base.issue_id import spell
 from sm.issues import meters, runners
 from sm.issues.act.effects import NotNowError
 from sm.issues.dispatch import Away, survey
-from sm.issues.look import doubts
+from sm.issues.look import backlog
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.room import list_shortages, note_shortages
@@ -172,7 +172,7 @@ def _pick_up(
         and not claim.is_held(issue.number, seen.refs)
         and not paused.find(project.name, name_session(project.name, issue.number))
     ]
-    waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
+    waiting = backlog.pass_over_doubtful(project.directory, waiting, keep=not dry_run)
     for one in away:
         waiting, others = one.divide(waiting)
         yield from _place(project, one, others, dry_run=dry_run)
@@ -291,7 +291,7 @@ def _tell_start(project: Project, one: DueIssue, begin: Callable[[], object]) ->
     try:
         begin()
     except UntrustedTextError as error:
-        return doubts.tell(project, one.issue, one.what, error.message)
+        return backlog.tell_doubt(project, one.issue, one.what, error.message)
     except (SettledError, TakenError, PausedError, NotNowError) as error:
         return error.message
     except SmError as error:

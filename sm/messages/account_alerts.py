@@ -7,7 +7,7 @@ import time
 
 from sm.base.clock import format_time
 from sm.base.need import NeedKind
-from sm.messages import alerts, failed_turn
+from sm.messages import alerts, screen_state
 from sm.sessions import account_faults, agent_state
 from sm.sessions.account_fault import AccountCourse, AccountFault
 from sm.sessions.failure import FailureCause
@@ -21,7 +21,7 @@ def tend(session: Session, remind_s: float) -> float:
         StateError: the fault cannot be kept.
 
     """
-    told = failed_turn.note(session, agent_state.read(session.dir))
+    told = screen_state.note_failed_turn(session, agent_state.read(session.dir))
     found = account_faults.update(session, told)
     if found is None or session.name not in found[1].sessions:
         return math.inf

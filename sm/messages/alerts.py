@@ -17,7 +17,7 @@ from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels import people
 from sm.channels.channel import Word
-from sm.messages.telling import tell_parent
+from sm.messages.notification import tell_parent
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import Receipt

@@ -10,9 +10,9 @@ import contextlib
 
 from sm.base.clock import is_within
 from sm.base.errors import SmError
-from sm.messages import queue, subscriptions
+from sm.messages import notification, queue
+from sm.messages.draft import read_last_typed
 from sm.messages.queue import Message, MessageFolder
-from sm.messages.typing import read_last_typed
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.session import AnySession
@@ -42,7 +42,7 @@ def cancel(caller: Caller, session: AnySession, ident: str) -> bool:
             was_handed = not _withdraw(caller, directory, ident, MessageFolder.WAITING)
             if was_handed and not _withdraw(caller, directory, ident, MessageFolder.HANDED):
                 raise _refusal(directory, ident)
-    subscriptions.remove(directory, ident)
+    notification.unsubscribe(directory, ident)
     told = events.Cancelled(session=session.name, id=ident, handed=was_handed)
     journal.record(session.root.journal, told)
     registry.poke(directory)  # others may have waited behind it

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sm.adapters.agent import transcript
 from sm.messages.decide import Heard
+from sm.messages.draft import find_way
 from sm.messages.queue import Message
-from sm.messages.typing import find_way
 from sm.sessions import window
 from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session

@@ -19,13 +19,9 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, Tmu
 from sm.base.errors import StateError
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
-from sm.messages import hold, observe, offers, outcomes, prompt_outcome, queue
+from sm.messages import observe, offers, outcomes, prompt_outcome, queue
 from sm.messages.decide import FirstAction, PendingAction, decide_handed, decide_waiting
-from sm.messages.interrupt import close_menu, erase, interrupt, settle_interrupted
-from sm.messages.observe import Sight
-from sm.messages.prompt_outcome import Fate
-from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.typing import (
+from sm.messages.draft import (
     RECEIPT_S,
     TypedMessage,
     await_receipt,
@@ -34,6 +30,10 @@ from sm.messages.typing import (
     take_back,
     type_message,
 )
+from sm.messages.interrupt import close_menu, erase, interrupt, settle_interrupted
+from sm.messages.observe import Sight
+from sm.messages.prompt_outcome import Fate
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, pause, spending_hold
 from sm.sessions.agent import Agent
@@ -145,7 +145,7 @@ def _drain(session: Session) -> Refusal | None:
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
     for message in queue.read_each(session.dir, MessageFolder.HANDED):
-        passes = hold.passes(session.dir, message.id)
+        passes = queue.passes(session.dir, message.id)
         refusal = _settle(session, sight or _look(session, known), message, passes=passes)
         sight = None  # what was done may have changed it
         if refusal and passes:
@@ -154,7 +154,7 @@ def _drain(session: Session) -> Refusal | None:
     if not settle_interrupted(session):
         return Refusal.UNSURE
     for message in queue.read_each(session.dir, MessageFolder.WAITING):
-        if not hold.passes(session.dir, message.id):
+        if not queue.passes(session.dir, message.id):
             held = Refusal.HOLD
             continue
         if refusal := _hand_over(session, sight or _look(session, known), message):
@@ -171,12 +171,12 @@ def _drain_resting(session: Session, known: Agent) -> Refusal | None:
     directory = session.dir
     for message in queue.read_each(directory, MessageFolder.HANDED):
         if _find_rest(directory, message) is None:
-            passes = hold.passes(directory, message.id)
+            passes = queue.passes(directory, message.id)
             refusal = _settle(session, _look(session, known), message, passes=passes)
             if refusal:
                 return refusal
     for message in queue.read_each(directory, MessageFolder.WAITING):
-        if _find_rest(directory, message) is None and hold.passes(directory, message.id):
+        if _find_rest(directory, message) is None and queue.passes(directory, message.id):
             return _hand_over(session, _look(session, known), message)
     if queue.is_empty(directory):
         return None

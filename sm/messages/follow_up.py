@@ -1,32 +1,33 @@
-"""Follows up a session's messages at each pass over it: hands them over, and tells of them."""
+"""Follows up a session's messages at each pass over it: hands them over, and tells of them.
+
+A client drops a prompt that the hook refuses, such as a turn that would have begun by itself in a
+resting session. So the hook keeps it, and here it becomes a message, which waits until the session
+goes on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable
+
+from msgspec import DecodeError, Struct
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
+from sm.base.decoding import decode
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
 from sm.base.text import normalise
-from sm.messages import (
-    delivery,
-    held_back,
-    queue,
-    screen_state,
-    screen_watch,
-    subscriptions,
-    unknown_screen,
-)
+from sm.messages import delivery, notification, queue, screen_state, unknown_screen
+from sm.messages.ids import derive_id
+from sm.messages.notification import Waiter, make_event_id, tell, tell_all
 from sm.messages.peer_texts import word_turn_end
-from sm.messages.queue import MessageFolder, Mode
-from sm.messages.subscriptions import Waiter
-from sm.messages.telling import make_event_id, tell, tell_all
+from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import account_faults, agent_state, hook_events, pause, terminal, turn
 from sm.sessions.account_fault import AccountCourse
 from sm.sessions.agent_state import AgentState, State
@@ -36,7 +37,7 @@ from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import events, journal
 from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
-from sm.store.files import discard, read_guarded
+from sm.store.files import discard, read_guarded, read_harmless
 from sm.store.paths import SessionDir
 
 RETRY_S = (1.0, 15.0)
@@ -79,7 +80,7 @@ def tend_messages(session: Session) -> float:
         StateError: files of the session are not what they must be.
 
     """
-    held_back.take_up(session)
+    take_up_held(session)
     if pause.is_paused(session.dir):
         return _tend_paused(session)
     before, settle_at = screen_state.correct(session)
@@ -90,7 +91,7 @@ def tend_messages(session: Session) -> float:
         refusal = delivery.drain(session)
         again_at = min(again_at, unknown_screen.tend(session, refusal, drawn_at))
         after = _read_after_delivery(session)
-        called = screen_watch.watch(session, after, refusal)
+        called = screen_state.watch(session, after, refusal)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
     tell_of_turns(session, after)
@@ -130,7 +131,7 @@ def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -
 
 def _next_look(session: Session, told: AgentState) -> float:
     """Return when to look for an end of a turn that no hook tells of, seconds since 1970."""
-    if not any(waiter.accepted_at for waiter in subscriptions.list_waiters(session.dir)):
+    if not any(waiter.accepted_at for waiter in notification.list_waiters(session.dir)):
         return math.inf
     if not session.profile.hooks:
         return time.time() + SETTLED_S
@@ -144,7 +145,7 @@ def tell_of_turns(session: Session, told: AgentState) -> None:
     """
     if session.dir.hold.exists():
         return
-    for waiter in subscriptions.list_waiters(session.dir):
+    for waiter in notification.list_waiters(session.dir):
         if waiter.accepted_at is not None and _has_ended(session, told, waiter.accepted_at):
             _tell_waiter(session, waiter)
 
@@ -155,7 +156,7 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
     text = word_turn_end(session.address, words, make_nonce(4))
     if tell(session.root, waiter.session, ident, text):
         crash_point("notify:queued")
-        subscriptions.remove(session.dir, waiter.ident)
+        notification.unsubscribe(session.dir, waiter.ident)
 
 
 def find_turn_end(session: Session, ident: str) -> str | None:
@@ -181,9 +182,6 @@ def is_turn_over(session: Session, told: AgentState) -> bool:
 
     A turn goes on by itself if a fault of its account has cut it short, or if it is a turn of an
     issue's session: the session's matrix sees to that.
-
-    One goes on that a fault of its account has cut short, or that is of an issue's session: its
-    matrix sees to that.
     """
     if told.state is not State.LIMITED:
         return told.state is State.IDLE
@@ -234,3 +232,38 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
             what += f". {changed}"
         tell_all(session, what, f"dialog:{signs.dialog_at}")
     return math.inf
+
+
+HELD_FRAME = "[sm] This was to begin by itself while the session rested:\n\n"
+HELD_LIMIT = 1 << 17
+"""Limit of the file of refused prompts, in bytes; the hook keeps half as many."""
+
+
+class HeldMessage(Struct, frozen=True):
+    """Line of the file of refused prompts."""
+
+    prompt: str
+
+
+def take_up_held(session: Session) -> None:
+    """Make messages of all refused prompts; a call that was cut short is finished by the next."""
+    directory = session.dir
+    if not os.path.lexists(directory.being_taken):
+        if not os.path.lexists(directory.held_back):
+            return
+        directory.held_back.rename(directory.being_taken)  # the hook begins another
+    at = directory.being_taken.lstat().st_mtime_ns
+    for prompt in _read_held(directory):
+        message = Message(id=derive_id(f"{at} {prompt}"), text=HELD_FRAME + normalise(prompt))
+        if queue.put(directory, message):
+            said = "a turn that was to begin by itself is held back"
+            journal.record(session.root.journal, events.Problem(session=session.name, text=said))
+    discard(directory.being_taken)
+
+
+def _read_held(directory: SessionDir) -> list[str]:
+    found = list[str]()
+    for line in read_harmless(directory.being_taken, HELD_LIMIT).splitlines():
+        with contextlib.suppress(DecodeError, UnicodeDecodeError):
+            found.append(decode(line, HeldMessage).prompt)
+    return found

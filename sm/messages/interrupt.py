@@ -21,9 +21,15 @@ from sm.adapters.tmux import Pane
 from sm.base.clock import Deadline, is_within
 from sm.messages import outcomes, queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
-from sm.messages.draft import begins_like, holds_only
+from sm.messages.draft import (
+    TypedMessage,
+    begins_like,
+    find_way,
+    holds_only,
+    list_keys,
+    read_last_typed,
+)
 from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, hook_events
 from sm.sessions.agent_state import AgentState

@@ -29,19 +29,20 @@ from sm.messages.decide import (
     Typed,
     find_obstacle,
 )
-from sm.messages.draft import begins_like, holds_only
-from sm.messages.interrupt import holds_rest, is_protected
-from sm.messages.offers import Handover
-from sm.messages.queue import Message
-from sm.messages.typing import (
+from sm.messages.draft import (
     ATTEMPTS,
     PIECE_S,
     TypedMessage,
+    begins_like,
     find_last_accepted_at,
     find_way,
+    holds_only,
     list_keys,
     read_last_typed,
 )
+from sm.messages.interrupt import holds_rest, is_protected
+from sm.messages.offers import Handover
+from sm.messages.queue import Message
 from sm.sessions import agent as agents
 from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState, State

@@ -13,11 +13,10 @@ from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.adapters.viewers import look_at_use
 from sm.base.refusal import Refusal
 from sm.messages import queue
-from sm.messages.draft import begins_like
+from sm.messages.draft import begins_like, read_last_typed
 from sm.messages.interrupt import holds_rest
 from sm.messages.observe import look
 from sm.messages.queue import MessageFolder
-from sm.messages.typing import read_last_typed
 from sm.sessions import agent
 from sm.sessions.presence_rule import NOBODY, Disturbance, Hands, find_hindrance
 from sm.sessions.session import Session

@@ -18,9 +18,9 @@ from sm.adapters.composer import forget
 from sm.adapters.tmux import Pane
 from sm.messages import conversation, observe, outcomes, queue
 from sm.messages.decide import Heard
+from sm.messages.draft import list_keys, read_last_typed
 from sm.messages.interrupt import erase
 from sm.messages.queue import Message, MessageFolder
-from sm.messages.typing import list_keys, read_last_typed
 from sm.sessions import agent_state, hook_events, launch
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session

@@ -6,6 +6,9 @@ killed one has moved it or not. The hooks of an agent move files as well: `lib/h
 
 What is damaged goes to `damaged`, where it is in no one's way. `lock` is held while a message of an
 id is looked for and put, and while one is moved back: so each id is there once.
+
+While the file `hold` is there, messages wait, but for those whose ids stand in it. The agent's
+hooks look at nothing else.
 """
 
 from __future__ import annotations
@@ -399,3 +402,25 @@ def tidy(directory: SessionDir) -> None:
         discard(directory.steer)
         if has_mode(directory, Mode.STEER):  # it came in between, and its mark went
             write_atomic(directory.steer, "yes\n")
+
+
+def hold_back(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
+    """Hold every message back but those of the ids `passing`."""
+    if directory.hold.is_dir():
+        discard(directory.hold)
+    write_atomic(directory.hold, f"{' '.join(passing)}\n")
+
+
+def read_passing_ids(directory: SessionDir) -> tuple[str, ...] | None:
+    """Return the ids of messages that pass: none if the file is damaged, None if none is held."""
+    try:
+        found = read_guarded(directory.hold)
+    except StateError:
+        return ()
+    return None if found is None else tuple(found.decode("ascii", "replace").split())
+
+
+def passes(directory: SessionDir, ident: str) -> bool:
+    """Whether the message of this id may be handed to the agent now."""
+    passing = read_passing_ids(directory)
+    return passing is None or ident in passing

@@ -6,27 +6,38 @@ menu for a login.
 A dialog that a person dismisses, and one whose tool is refused, calls no hook. So the screen
 decides. What it shows is noted beside the state that the hooks wrote, and holds until they write
 another: two writers of one file would take each other's word away.
+
+A turn of Codex that has failed calls no hook, either, nor does a client that begins at its menu for
+a login, and so has begun no turn. Both failures are noted as Claude Code's hook would note them.
+
+The monitor is called as soon as a terminal shows something new, while that decides. tmux appends
+what a terminal shows to its log, so a newer log is all that the monitor has to look for, by
+builtins and once a second. The log knows nothing of copy mode: tmux itself says when a person
+leaves it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import time
 from typing import NamedTuple
 
+from sm.adapters.agent.codex_turns import FailedTurn, read_failed_turn
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.refusal import Refusal
-from sm.messages import failed_turn, observe
+from sm.messages import observe
 from sm.messages.observe import Sight
-from sm.sessions import agent, agent_state, turn
+from sm.sessions import agent, agent_state, hook_events, turn, window
 from sm.sessions.agent_state import AgentState, State
+from sm.sessions.failure import AT_MENU, classify_error
 from sm.sessions.session import Session
 from sm.sessions.signs import STARTING_S
-from sm.store.files import discard
+from sm.store.files import append_line, discard, read_guarded, write_atomic
 
 LOOK_S = 1.0
 MENU_S = 30.0
@@ -55,7 +66,7 @@ def correct(session: Session) -> Corrected:
 
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
     """
-    state = failed_turn.note(session, agent_state.read(session.dir))
+    state = note_failed_turn(session, agent_state.read(session.dir))
     if session.profile.hooks and session.profile.login:
         if is_at_menu(session, state):
             return _look_for_end_of_menu(session, state)
@@ -88,7 +99,7 @@ def is_at_menu(session: Session, state: AgentState) -> bool:
 def _look_for_menu(session: Session, state: AgentState) -> Corrected:
     screen, now = _read_screen(session), time.time()
     if screen and screen.login and not agent_state.read(session.dir).context:
-        return Corrected(failed_turn.note_menu(session, state, screen.login), now + LOOK_S)
+        return Corrected(note_menu(session, state, screen.login), now + LOOK_S)
     due_at = (state.since + after_s for after_s in STARTING_S)
     return Corrected(state, next((at for at in due_at if at > now), math.inf))
 
@@ -137,3 +148,85 @@ def _note(session: Session, state: AgentState, seen: Sight) -> Corrected:
 def _read_overruled(session: Session) -> AgentState:
     """Return what holds now: what the screen shows, unless a hook has said something since."""
     return agent_state.read(session.dir)
+
+
+ON_SCREEN = frozenset(
+    {
+        Refusal.DIALOG,
+        Refusal.NO_PROMPT,
+        Refusal.DRAFT,
+        Refusal.CHANGED,
+        Refusal.SHELL,
+        Refusal.STARTING,
+    }
+)
+"""Refusals that are over as soon as the screen shows it."""
+
+
+def watch(session: Session, told: AgentState, refusal: Refusal | None) -> bool:
+    """Have the next look called for by the obstacle: `refusal` is why a message waits.
+
+    `told` is what the agent's hooks have said by now.
+
+    Returns whether it is copy mode; tmux is certain to tell when that ends.
+
+    Raises:
+        TmuxError, TmuxBusyError: tmux could not be asked.
+
+    """
+    _watch_screen(session, told, refusal)
+    known = agent.load(session.dir) if refusal is Refusal.MODE else None
+    return known is not None and session.tmux.call_on_mode(known.pane_id, session.dir.wake)
+
+
+def _watch_screen(session: Session, told: AgentState, refusal: Refusal | None) -> None:
+    directory = session.dir
+    decides = refusal in ON_SCREEN or is_behind(session, told, refusal)
+    if not decides and not is_unsure(session, told):
+        discard(directory.screen)
+        return
+    log = f"{session.terminal_log}\n".encode()
+    if read_guarded(directory.screen) != log:
+        write_atomic(directory.screen, log)
+
+
+FAILED = "StopFailure"
+
+
+def note_failed_turn(session: Session, told: AgentState) -> AgentState:
+    """Return the agent's state, by `told`, once it is noted that its turn has failed."""
+    if session.profile.hooks != "codex" or told.state is not State.BUSY:
+        return told
+    rollout = window.read(session.dir).conversation
+    failed = read_failed_turn(rollout, told.prompt) if rollout else None
+    if failed is None:
+        return told
+    _write_failure(session, told, failed)
+    return agent_state.read(session.dir)
+
+
+def note_menu(session: Session, told: AgentState, row: str) -> AgentState:
+    """Return the agent's state, once it is noted that its client begins at its menu for a login.
+
+    `row` is what the menu shows.
+    """
+    _write_failure(session, told, FailedTurn(told.prompt, AT_MENU, row, time.time()))
+    return agent_state.read(session.dir)
+
+
+def _write_failure(session: Session, told: AgentState, failed: FailedTurn) -> None:
+    """Write the failure, then the state: as long as that is missing, all of it is done again."""
+    directory = session.dir
+    said = {
+        "session_id": told.context,
+        "turn_id": told.prompt,
+        "hook_event_name": FAILED,
+        "error": failed.error,
+        "last_assistant_message": failed.message,
+    }
+    write_atomic(directory.failure, json.dumps(said))
+    if f"{hook_events.find_last(directory, FAILED):.6f}" != f"{failed.at:.6f}":
+        line = f"{failed.at:.6f} {FAILED} {told.context or '-'} {failed.error}"
+        append_line(directory.events, line.encode())
+    rests = classify_error(failed.error).is_of_account
+    agent_state.overrule(directory, told, State.LIMITED if rests else State.IDLE, failed.at)

@@ -12,7 +12,7 @@ from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.messages import delivery, hold, queue, subscriptions
+from sm.messages import delivery, notification, queue
 from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
@@ -69,7 +69,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
         monitors.ensure(session)  # it hands over what has to wait
     tell_of_turns(session, agent_state.read(session.dir))  # before the message begins the next one
     if letter.notify:
-        subscriptions.add(session.dir, message.id, caller.name)
+        notification.subscribe(session.dir, message.id, caller.name)
     crash_point("send:noted")
     with fence.guard(caller.session):
         outcome = delivery.deliver(session, message, at_last=before_act)
@@ -78,7 +78,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     registry.poke(session.dir)
     outcome = _await_outcome(session, message, outcome, letter.wait_s)
     if outcome.status is Status.REFUSED:
-        subscriptions.remove(session.dir, message.id)
+        notification.unsubscribe(session.dir, message.id)
         raise SmError(f"'{session.address}' does not get the message: {outcome.sentence}")
     return Sent(message.id, outcome)
 
@@ -209,7 +209,7 @@ def _why(session: AnySession, place: MessageFolder, message: Message) -> str:
         return Refusal.PAUSED.sentence
     if place is MessageFolder.WAITING and not spending_hold.passes(session.dir, message.id):
         return Refusal.BRAKED.sentence
-    held = place is MessageFolder.WAITING and not hold.passes(session.dir, message.id)
+    held = place is MessageFolder.WAITING and not queue.passes(session.dir, message.id)
     return Refusal.HOLD.sentence if held else ""
 
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from sm.adapters.agent.prompt import Prompt
 from sm.base.clock import Deadline, is_within
 from sm.messages import queue
+from sm.messages.draft import find_last_accepted_at
 from sm.messages.follow_up import SETTLED_S, find_turn_end, is_turn_over, read_prompt
-from sm.messages.typing import find_last_accepted_at
 from sm.sessions import agent, agent_state, pause, turn
 from sm.sessions.address import check_living
 from sm.sessions.agent_state import AgentState, State

@@ -17,8 +17,8 @@ from sm.config.load import load_any
 from sm.config.schema import AgentSettings
 from sm.context import documents
 from sm.messages import queue
+from sm.messages.notification import tell_all
 from sm.messages.queue import Message
-from sm.messages.telling import tell_all
 from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent_process, monitors, registry

@@ -18,9 +18,9 @@ from sm.context.monitor import tend_context
 from sm.issues.act import limiting
 from sm.messages import alerts
 from sm.messages.follow_up import see_to, tend_messages
+from sm.messages.notification import tell_all
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import MessageFolder
-from sm.messages.telling import tell_all
 from sm.personal import account, limit
 from sm.sessions import agent, agent_process, agent_state, machine, registry
 from sm.sessions.agent_state import State

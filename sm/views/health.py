@@ -8,8 +8,7 @@ from msgspec import Struct, structs, to_builtins
 
 from sm.base.errors import UsageError
 from sm.context import health_log
-from sm.context.error_codes import find_code, judge
-from sm.context.health_log import RotationOutcome, find_fraction
+from sm.context.health_log import RotationOutcome, find_code, find_fraction, judge_error
 from sm.sessions import address, registry
 from sm.store.paths import Root
 
@@ -27,7 +26,7 @@ def tell(record: Recorded) -> dict[str, object]:
     error, percent = entry.details.error, entry.details.context_at_trigger
     details = structs.replace(entry.details, context_fraction=find_fraction(percent))
     whole = structs.replace(
-        entry, details=details, result=judge(error), error_code=find_code(error)
+        entry, details=details, result=judge_error(error), error_code=find_code(error)
     )
     return dict(to_builtins(whole))
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from sm.base.errors import SmError
 from sm.config import duration
-from sm.issues.look import doubts
+from sm.issues.look import backlog
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, TickSilence, read_polled, read_silence
 from sm.issues.look.snapshot import Snapshot, find_longest_interval, last_snapshot
@@ -27,7 +27,7 @@ def is_waited_for(project: Project, sessions: Collection[IssueSession], known: S
         return any(not one.record.attempt for one in sessions)
     directory = project.root.project(project.name)
     return any(
-        not claim.is_held(issue.number, known.refs) and not doubts.find(directory, issue)
+        not claim.is_held(issue.number, known.refs) and not backlog.find_doubt(directory, issue)
         for issue in list_ready(project, known)
     )
 

@@ -15,11 +15,10 @@ from sm.base.text import one_line
 from sm.config.schema import MachineSettings
 from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
-from sm.issues.look import doubts
-from sm.issues.look.backlog import list_blockers
+from sm.issues.look import backlog
+from sm.issues.look.backlog import explain_circle, find_circle, list_blockers
 from sm.issues.look.polled import TickSilence
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
 from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
@@ -319,7 +318,7 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
         )
     if not known.trust(project.settings).includes(issue.author):
         return f"filed by '{issue.author}', who is not trusted"
-    if doubt := doubts.find(project.root.project(project.name), issue):
+    if doubt := backlog.find_doubt(project.root.project(project.name), issue):
         return doubt
     if needed := list_blockers(known, issue):
         circle = find_circle(issue.number, lambda number: _list_needs(known, number))

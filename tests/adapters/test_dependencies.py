@@ -8,7 +8,7 @@ import pytest
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.issue_id import IssueId
-from sm.issues.rules.circles import explain_circle, find_circle
+from sm.issues.look.backlog import explain_circle, find_circle
 
 
 def needs(body: str) -> tuple[IssueId, ...]:

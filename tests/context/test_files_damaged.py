@@ -14,7 +14,7 @@ from sm.base.errors import SmError
 from sm.context import rotation_files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, MessageKey, MessageKind, begin
-from sm.messages import hold, queue
+from sm.messages import queue
 from sm.messages.queue import Message, MessageFolder
 from sm.sessions import registry, window
 from sm.sessions.record import AdHocRecord
@@ -109,7 +109,7 @@ def test_no_file_of_a_rotation_holds_a_session_up(root: Root, tmp_path: Path, pl
         damage(getattr(session.dir, place))
         run.advance(target(session, CLAUDE).provide(settings=Settings()))
         assert not rotation_files.is_wanted(session.dir), damage
-        assert hold.passes(session.dir, "m1"), damage
+        assert queue.passes(session.dir, "m1"), damage
         discard(getattr(session.dir, place))
 
 
@@ -120,10 +120,10 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
     session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
     rotation_files.write_record(session.dir, record)
     damage(session.dir.hold)
-    assert not hold.passes(session.dir, "m1")
+    assert not queue.passes(session.dir, "m1")
     run.advance(target(session, CLAUDE).provide(settings=Settings()))
-    assert not hold.passes(session.dir, "m1")
-    assert hold.passes(session.dir, record.make_message_id(MessageKey(MessageKind.ASK)))
+    assert not queue.passes(session.dir, "m1")
+    assert queue.passes(session.dir, record.make_message_id(MessageKey(MessageKind.ASK)))
 
 
 @pytest.mark.parametrize("said", [r"/a\u0000b", r"/a\ud800b"])

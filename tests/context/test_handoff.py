@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sm.context import rotation_files
-from sm.messages import hold
+from sm.messages import queue
 from sm.sessions.agent import load
 from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
@@ -62,7 +62,7 @@ def test_it_is_scheduled_and_nothing_else_reaches_the_agent(
     done = call(session, notes)
     assert (done.returncode, done.stdout, done.stderr) == (0, SCHEDULED, "")
     assert wish(session) == str(notes)
-    assert not hold.passes(session.dir, "abc")
+    assert not queue.passes(session.dir, "abc")
 
 
 def test_a_relative_path_counts_from_where_it_is_called(

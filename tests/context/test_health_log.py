@@ -16,8 +16,15 @@ from msgspec import structs
 
 from sm.base.errors import StateError
 from sm.context import decide, health_log
-from sm.context.error_codes import CODES, find_code, judge
-from sm.context.health_log import HOUR_S, RAISED, RotationOutcome, make_entry
+from sm.context.health_log import (
+    CODES,
+    HOUR_S,
+    RAISED,
+    RotationOutcome,
+    find_code,
+    judge_error,
+    make_entry,
+)
 from sm.context.rotation import Cause, RotationRecord, RotationStage, begin
 from sm.store import journal
 from sm.store.paths import Root
@@ -122,7 +129,7 @@ def test_every_error_has_a_code_that_stays() -> None:
     assert "handoff_failed" not in codes
     assert codes | {"document_unreadable"} == set(CODES.values())
     assert (find_code(""), find_code("the record is damaged")) == ("", "handoff_failed")
-    assert [judge(""), judge("x")] == ["ok", "critical"]
+    assert [judge_error(""), judge_error("x")] == ["ok", "critical"]
     document = (Path(__file__).parents[2] / "docs" / "CONTEXT.md").read_text()
     assert all(f"`{code}`" in document for code in [*codes, "handoff_failed"])
 

@@ -388,7 +388,7 @@ def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested |= {StepVerb.RERUN_CI}  # in test_ci_elsewhere.py
     tested |= {StepVerb.TELL}  # in test_notifying.py
     tested |= {StepVerb.KEEP_WORK}  # in tests/issues/work/test_wip.py
-    tested |= {StepVerb.CONSULT}  # in test_first_asked.py
+    tested |= {StepVerb.CONSULT}  # in tests/issues/look/test_observe.py
     # In tests/real/test_spending.py:
     tested |= {StepVerb.INTERRUPT, StepVerb.HAND_OFF, StepVerb.MENTION, StepVerb.LET_GO_ON}
     assert tested == {step.verb for row in ROWS for step in row.steps}

@@ -8,7 +8,7 @@ from sm.adapters.forge.model import InlineComment, PullRequest, ReviewState
 from sm.adapters.tmux import Tmux
 from sm.sessions import terminal_log
 from sm.store import events, journal
-from sm.views.numbers_reading import NumbersReader
+from sm.views.numbers import NumbersReader
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import HANG_S, git, wait_for

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from sm.issues.act import retry
-from sm.messages import queue, subscriptions
+from sm.messages import notification, queue
 from sm.messages.queue import Message, MessageFolder
 from sm.sessions import registry
 from sm.sessions.session import AnySession, IssueSession
@@ -24,7 +24,7 @@ def begin_to_wait(play: Play) -> tuple[IssueSession, AnySession]:
     play.hears(issue, "You work on issue")
     session = registry.load_for(play.project, issue)
     waiter = settle(play.project.root, play.stage.folder, "s-1")
-    subscriptions.add(session.dir, "aaaaaaaa", waiter.name)
+    notification.subscribe(session.dir, "aaaaaaaa", waiter.name)
     queue.put(session.dir, Message(id="aaaaaaaa", text="Build it."))
     ensure_private_dir(waiter.dir.queue, parents=False)
     shutil.rmtree(waiter.dir.queue / MessageFolder.WAITING, ignore_errors=True)

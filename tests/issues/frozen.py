@@ -23,7 +23,7 @@ from sm.base.errors import SmError
 from sm.issues.runners import Placement
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
-from sm.messages import telling
+from sm.messages import notification
 from sm.sessions import fence, registry
 from sm.sessions.session import IssueSession
 from tests.e2e.stage import Stage
@@ -124,7 +124,7 @@ def _save(scene: Round, number: int) -> None:
 
 
 def _tell_session(scene: Round, number: int) -> None:
-    telling.tell(scene.session.root, scene.friend.name, f"act{number:08}", "told")
+    notification.tell(scene.session.root, scene.friend.name, f"act{number:08}", "told")
 
 
 def _merge(scene: Round, number: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
-from sm.messages import held_back, queue
+from sm.messages import follow_up, queue
 from sm.messages.queue import MessageFolder
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
@@ -127,20 +127,20 @@ def test_it_becomes_a_message_once_although_a_pass_is_killed(root: Root, tmp_pat
     ann = registry.create(root, AdHocSession(record))
     line = json.dumps({"prompt": TIMER})
     ann.dir.held_back.write_text(f"{line}\nnonsense\n")
-    held_back.take_up(ann)
+    follow_up.take_up_held(ann)
     [waiting] = queue.list_messages(ann.dir, MessageFolder.WAITING)
-    assert waiting.text == held_back.FRAME + TIMER
+    assert waiting.text == follow_up.HELD_FRAME + TIMER
     assert not ann.dir.held_back.exists()
     ann.dir.being_taken.write_text(f"{line}\n")  # a pass was killed behind the message
     at = time.time_ns() + 10**9  # not within the same tick of the clock
     os.utime(ann.dir.being_taken, ns=(at, at))
-    held_back.take_up(ann)
+    follow_up.take_up_held(ann)
     assert len(queue.list_messages(ann.dir, MessageFolder.WAITING)) == 2, (
         "another file is another time"
     )
     ann.dir.being_taken.write_text(f"{line}\n")
     os.utime(ann.dir.being_taken, ns=(at, at))
-    held_back.take_up(ann)
+    follow_up.take_up_held(ann)
     assert len(queue.list_messages(ann.dir, MessageFolder.WAITING)) == 2
     told = [event for event in journal.read(root.journal) if "held back" in str(event)]
     assert len(told) == 2

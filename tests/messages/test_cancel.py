@@ -11,10 +11,10 @@ import pytest
 
 from sm.base.errors import SmError
 from sm.messages import cancel as cancelling
-from sm.messages import queue, subscriptions
+from sm.messages import notification, queue
 from sm.messages.cancel import cancel
+from sm.messages.draft import TypedMessage
 from sm.messages.queue import Message, MessageFolder
-from sm.messages.typing import TypedMessage
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.record import AdHocRecord
@@ -45,7 +45,7 @@ def put(root: Root, name: str) -> AdHocSession:
 @pytest.fixture
 def session(root: Root) -> AdHocSession:
     found = put(root, "s-1")
-    subscriptions.add(found.dir, ONE.id, "s-2")
+    notification.subscribe(found.dir, ONE.id, "s-2")
     queue.put(found.dir, ONE)
     return found
 
@@ -62,14 +62,14 @@ def test_a_message_that_waits_is_taken_back_while_another_is_delivered(
     with lock.hold(session.dir.delivery_lock):
         assert not cancel(Caller(), session, ONE.id)
     assert queue.is_empty(session.dir)
-    assert not list(subscriptions.list_waiters(session.dir))
+    assert not list(notification.list_waiters(session.dir))
 
 
 def test_a_message_that_was_never_confirmed_is_under_way_no_more(session: AdHocSession) -> None:
     hand_over(session, typed_ago_s=61)
     assert cancel(Caller(), session, ONE.id)
     assert queue.is_empty(session.dir)
-    assert not list(subscriptions.list_waiters(session.dir))
+    assert not list(notification.list_waiters(session.dir))
     assert session.dir.expect.read_text() == ""  # its text is not handed over any more
 
 
@@ -91,7 +91,7 @@ def test_a_message_that_is_just_being_handed_over_is_not_taken_back(session: AdH
     with pytest.raises(SmError, match="a minute"):
         cancel(Caller(), session, ONE.id)
     assert queue.find_place(session.dir, ONE.id) is MessageFolder.HANDED
-    assert list(subscriptions.list_waiters(session.dir))
+    assert list(notification.list_waiters(session.dir))
 
 
 def test_a_message_that_the_agent_has_is_not_taken_back(session: AdHocSession) -> None:

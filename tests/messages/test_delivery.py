@@ -13,8 +13,8 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
+from sm.messages.draft import TypedMessage, list_keys, type_message
 from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.typing import TypedMessage, list_keys, type_message
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent import Agent

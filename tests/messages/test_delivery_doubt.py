@@ -20,13 +20,13 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.messages import delivery, observe, queue, typing
+from sm.messages import delivery, draft, observe, queue
 from sm.messages import interrupt as interruption
 from sm.messages.decide import Typed
+from sm.messages.draft import TypedMessage
 from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.typing import TypedMessage
 from sm.sessions import agent_state
 from sm.sessions.session import Session
 from sm.store.files import write_atomic, write_json
@@ -44,8 +44,8 @@ INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 @pytest.fixture
 def target(root: Root, tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(typing, "RECEIPT_S", 0.05)
-    monkeypatch.setattr(typing, "PIECE_S", 0.0)
+    monkeypatch.setattr(draft, "RECEIPT_S", 0.05)
+    monkeypatch.setattr(draft, "PIECE_S", 0.0)
     monkeypatch.setattr(observe, "PIECE_S", 0.0)
     monkeypatch.setattr(observe, "DOUBT_S", 0.0)
     return launch(root, tmux, tmp_path, "❯\u00a0", CLAUDE)

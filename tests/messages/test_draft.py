@@ -7,8 +7,7 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
-from sm.messages.draft import begins_like, holds_only
-from sm.messages.typing import TypedMessage
+from sm.messages.draft import TypedMessage, begins_like, holds_only
 from sm.messages.wire import make_last_line
 
 LONG = "".join(f"line {number} of it\n" for number in range(100))

@@ -10,9 +10,9 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.tmux import Tmux
 from sm.messages import queue
+from sm.messages.draft import TypedMessage
 from sm.messages.interrupt import is_protected
 from sm.messages.queue import Message, MessageFolder, Mode
-from sm.messages.typing import TypedMessage
 from sm.sessions import registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session

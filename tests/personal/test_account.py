@@ -12,7 +12,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.refusal import Refusal
-from sm.messages import failed_turn, queue, wait
+from sm.messages import queue, screen_state, wait
 from sm.messages.queue import MessageFolder
 from sm.messages.wait import AwaitedEvent
 from sm.personal import account
@@ -153,7 +153,7 @@ def test_a_client_that_begins_at_its_menu_is_started_again_with_its_first_prompt
             write_atomic(session.dir.prompt, prompt)
             write_atomic(session.dir.opening, "id\n\n")
         write_atomic(session.dir.state, f"starting {time.time():.6f} - -\n")
-        failed_turn.note_menu(session, agent_state.read(session.dir), "Select login method:")
+        screen_state.note_menu(session, agent_state.read(session.dir), "Select login method:")
         tend(session)
     [need] = list_own_needs(root)
     assert "“Select login method:”" in need.text

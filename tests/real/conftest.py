@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.messages import delivery, typing
+from sm.messages import delivery, draft
 from sm.plugins.cost.ledger.entries import CostLedger, open_ledger
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -24,7 +24,7 @@ from tests.real.terminal import Terminal
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside other work a receipt may take long. No test here waits for one in vain."""
-    for module in (delivery, typing):
+    for module in (delivery, draft):
         monkeypatch.setattr(module, "RECEIPT_S", HANG_S)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from sm.base.refusal import Status
 from sm.base.text import clean
-from sm.messages import delivery, interrupt, queue, typing
+from sm.messages import delivery, draft, interrupt, queue
 from sm.messages.queue import Message, Mode
 from sm.sessions.agent_state import State
 from sm.sessions.window import is_compacting
@@ -354,5 +354,5 @@ def test_a_deliverer_that_is_killed_at_any_step_loses_and_doubles_nothing(
 
 
 def test_the_points_at_which_it_is_killed_are_all_there_are() -> None:
-    source = "".join(inspect.getsource(module) for module in (delivery, interrupt, typing))
+    source = "".join(inspect.getsource(module) for module in (delivery, interrupt, draft))
     assert set(re.findall(r'crash_point\("(.*?)"\)', source)) == set(CRASHES) - {""}

@@ -11,7 +11,7 @@ import pytest
 
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.config.schema import AgentSettings
-from sm.messages import delivery, typing
+from sm.messages import delivery, draft
 from sm.messages.queue import Mode
 from sm.plugins.doctor.probe import probe
 from sm.sessions.agent_state import State
@@ -87,7 +87,7 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
     unstarted: Managed, api: Api, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(home(unstarted) / "keybindings.json", **BINDINGS)
-    for module in (delivery, typing):
+    for module in (delivery, draft):
         monkeypatch.setattr(module, "RECEIPT_S", 1.0)
     unstarted.start()
     unstarted.send("Plain words.")
@@ -115,7 +115,7 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
 def test_a_client_that_calls_no_hook_gets_the_whole_text(
     unstarted: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (delivery, typing):
+    for module in (delivery, draft):
         monkeypatch.setattr(module, "RECEIPT_S", 0.2)
     unstarted.options += ("--safe-mode",)
     unstarted.start(wait=False)

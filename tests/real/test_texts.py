@@ -15,7 +15,7 @@ from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane, Tmux
 from sm.base.refusal import Refusal
 from sm.base.text import utf16_length
-from sm.messages import queue, typing
+from sm.messages import queue
 from sm.messages.display import summarise
 from sm.messages.queue import MessageFolder
 from sm.sessions.agent_state import State
@@ -170,7 +170,7 @@ def test_of_a_text_that_was_damaged_on_its_way_the_agent_is_told(
         chunks = (*chunks[:2], f"{chunks[2]}[201~", *chunks[3:])
         return type_once(tmux, pane, key, chunks, **how)
 
-    monkeypatch.setattr(typing, "type_once", type_damaged)
+    monkeypatch.setattr(draft, "type_once", type_damaged)
     if draft:
         managed.paste(draft)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft")

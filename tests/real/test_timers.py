@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.messages import pausing, queue
-from sm.messages.held_back import FRAME
+from sm.messages.follow_up import HELD_FRAME
 from sm.messages.queue import MessageFolder
 from sm.sessions import agent_state, turn
 from sm.sessions.agent_state import State
@@ -52,7 +52,7 @@ def test_a_timer_begins_no_turn_in_a_paused_session_and_is_handed_over_later(
         return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
     wait_for(held, "the timer to come due", HANG_S)
-    assert held() == [FRAME + PROMPT]
+    assert held() == [HELD_FRAME + PROMPT]
     assert len(api.main) == before, "nothing was asked for"
     assert managed.state is State.IDLE
     pausing.end(managed.root, [part], "ada")

@@ -15,7 +15,7 @@ from sm.channels.channel import Word
 from sm.issues.act.effects import EFFECTS
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
-from sm.messages import queue, telling
+from sm.messages import notification, queue
 from sm.messages.queue import MessageFolder
 from sm.messages.send import Letter, send
 from sm.sessions import fence, registry
@@ -70,7 +70,7 @@ def tell_people(session: IssueSession) -> None:
 
 
 def tell_session(session: IssueSession) -> None:
-    told = telling.tell(session.root, make_friend(session.root).name, "mine0001", "mine")
+    told = notification.tell(session.root, make_friend(session.root).name, "mine0001", "mine")
     if not told:
         raise OvertakenError("it was not told")
 

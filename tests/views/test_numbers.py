@@ -17,8 +17,7 @@ from sm.store import events, journal
 from sm.store.events import Event, RotationStep
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from sm.views.numbers import FIELDS, DayNumbers, Numbers, add_up
-from sm.views.numbers_reading import NumbersReader
+from sm.views.numbers import FIELDS, DayNumbers, Numbers, NumbersReader, add_up
 from sm.views.whose_turn import Span, Turn, TurnStanding
 from tests.helpers import remove_tree
 

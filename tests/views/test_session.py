@@ -30,8 +30,7 @@ from sm.context import rotation_files
 from sm.context.rotation import Cause, RotationStage, begin
 from sm.issues.look import phase_file
 from sm.messages import queue
-from sm.messages.hold import hold_back
-from sm.messages.queue import Message, Mode
+from sm.messages.queue import Message, Mode, hold_back
 from sm.sessions import plan, registry
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.history import Count, Receipt, StepVerb

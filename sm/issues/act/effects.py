@@ -24,7 +24,7 @@ from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import SessionProblem
 from sm.issues.look import phase_file, reviews, taken
 from sm.issues.look.escalation import list_asked
-from sm.issues.look.first_asked import find_first
+from sm.issues.look.observe import find_first
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.rules.material import Edited, EditedReview
 from sm.issues.work import claim, remnants, slots, worktree

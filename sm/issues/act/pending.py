@@ -15,7 +15,6 @@ from sm.issues.rules.decide import BY_HAND, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.rows import GIVING_WORK
-from sm.issues.rules.slots import needs_slot
 from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import pause, spending_hold
@@ -77,7 +76,7 @@ def find(session: IssueSession) -> Plan | None:
     if waits and decide(facts, INTERRUPTING).acts:
         return _take_back(session, plan, step, "has to wait")
     row = BY_NAME.get(plan.row)
-    if waits and row and needs_slot(row, facts) and not slots.take(session):
+    if waits and row and row.needs_slot(facts) and not slots.take(session):
         return _take_back(session, plan, step, "has to wait for a slot")
     return plan
 

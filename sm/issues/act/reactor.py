@@ -40,13 +40,12 @@ from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import Decision, HeldReaction, decide
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.outage import OutageError
-from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.issues.rules.spending import WHILE_PAUSED
 from sm.issues.work import locks, slots
 from sm.messages import account_alerts, alerts
 from sm.messages.follow_up import see_to, tend_messages
+from sm.messages.notification import tell_of_step
 from sm.messages.presence import find_obstacle, observe_hands
-from sm.messages.telling import tell_of_step
 from sm.sessions import account_faults, agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.account_fault import AccountCourse
@@ -319,7 +318,7 @@ def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, De
     if decision.concerns_people:
         seen = _add_facts(seen, hands=observe_hands(session))
         decision = decide(seen.facts)
-    if decision.row and needs_slot(decision.row, seen.facts) and not slots.take(session):
+    if decision.row and decision.row.needs_slot(seen.facts) and not slots.take(session):
         if not waited:
             limit = session.project.settings.max_sessions
             why = f"no slot is free (max_sessions: {limit})"
@@ -342,7 +341,7 @@ def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> Non
     """Let the session hold a slot if its agent is at work, and else none."""
     if decision.queued:
         return
-    if is_at_work(facts) and not decision.held:
+    if facts.is_at_work and not decision.held:
         slots.occupy(session)
     else:
         slots.free(session)

@@ -30,7 +30,6 @@ from sm.issues import meters
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
-from sm.issues.look.first_asked import find_first
 from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
@@ -45,12 +44,13 @@ from sm.sessions import (
     false_starts,
     pause,
     plan,
+    registry,
     spending_hold,
     turn,
 )
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, History, fold
-from sm.sessions.session import IssueSession
+from sm.sessions.session import AnySession, IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
 
@@ -410,3 +410,18 @@ def read_policy(project: ProjectSettings) -> Policy:
         recovery_pause_s=p.recovery.pause_s,
         repeats_ci=p.forge.is_elsewhere,
     )
+
+
+def find_first(session: IssueSession) -> AnySession | None:
+    """Return the session that is asked what `session` asks; None: people are asked at once.
+
+    Never the asking session itself, and its agent runs.
+    """
+    address = session.project.settings.escalation.first
+    if not address:
+        return None
+    for one in registry.list_all(session.root, report=lambda _: None):
+        is_meant = address in (one.name, one.address) and one.name != session.name
+        if is_meant and one.is_living and agent.is_alive(one.dir):
+            return one
+    return None

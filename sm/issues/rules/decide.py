@@ -12,7 +12,6 @@ from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import ProtocolStanding, Row, select
-from sm.issues.rules.slots import needs_slot
 from sm.issues.rules.spending import list_looks
 from sm.sessions.presence_rule import NOBODY, Disturbance, find_next_look
 from sm.sessions.signs import STARTING_S
@@ -74,7 +73,7 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
             if facts.brake and row.spends:
                 withheld = True
                 continue
-            if facts.slotless and needs_slot(row, facts):
+            if facts.slotless and row.needs_slot(facts):
                 queued = True
                 continue
             return Decision(row, key, facts.now if row.steps else wake_at, held, queued)

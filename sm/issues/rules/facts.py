@@ -383,6 +383,24 @@ class Facts(Struct, frozen=True):
         return signs is not None and signs.busy and self.now < self.sign_over_at
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether the agent works, or is about to begin: then its session holds a slot.
+
+        It does not while it waits for CI or for a person, or may spend nothing. But an agent whose
+        turn runs is at work: somebody has typed to it, or it has not finished yet. At a usage limit
+        it keeps its slot: another session would begin, and meet the same limit.
+        """
+        if self.turn_runs or not self.history.started_at:
+            return True
+        failure = self.failure
+        # A person has to see to a failed turn, or is told of it.
+        is_stopped = failure is not None and (
+            failure.for_person or (failure.lasting and failure.fault is not FailureCause.LIMIT)
+        )
+        waits = self.brake or self.asks or self.dialog_at is not None or is_stopped
+        return self.working and not waits
+
+    @property
     def sign_over_at(self) -> float:
         """Time until which its last sign of life counts."""
         return (self.signs or SILENT).active_at + self.policy.agent_timeout_s

@@ -165,6 +165,13 @@ class Row(Struct, frozen=True, eq=False):
         """Whether its agent is to do something after it. A provisional row only tells it."""
         return self.spends and not self.provisional
 
+    def needs_slot(self, facts: Facts) -> bool:
+        """Whether the row's action has to wait until the session has a slot.
+
+        What a person answers never waits, also if the agent has to be restarted for it.
+        """
+        return self.gives_work and not facts.turn_runs and not facts.reply
+
     def choose_deed(self, facts: Facts) -> Disturbance | None:
         """Return its deed to the session; None if that waits for nobody."""
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed

@@ -16,7 +16,6 @@ from sm.base.errors import StateError
 from sm.issues.look.observe import recall
 from sm.issues.look.slot import find_directory, read_slot, read_time
 from sm.issues.look.snapshot import Snapshot, last_snapshot
-from sm.issues.rules.slots import is_at_work
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -151,7 +150,7 @@ def _list_at_work(project: Project) -> list[str]:
 
 def _works(session: IssueSession, seen: Snapshot) -> bool:
     try:
-        return is_at_work(recall(session, seen).facts)
+        return recall(session, seen).facts.is_at_work
     except StateError:  # its next pass tells of the damage
         return True
 

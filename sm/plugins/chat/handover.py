@@ -20,8 +20,8 @@ from sm.issues.look import answers
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.messages import queue
+from sm.messages.notification import make_event_id
 from sm.messages.queue import Message
-from sm.messages.telling import make_event_id
 from sm.plugins.chat.threads import agent_texts, bindings
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import EntryType, HandoffEntry

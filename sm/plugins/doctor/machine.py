@@ -22,8 +22,7 @@ from sm.base.refusal import Refusal
 from sm.config.schema import KeepFree
 from sm.context import usage
 from sm.context.flags import read_flags
-from sm.issues.look.room import Shortage, find_shortages, measure_memory
-from sm.issues.rules.room import show_bytes
+from sm.issues.look.room import Shortage, find_shortages, measure_memory, show_bytes
 from sm.sessions import pause, registry
 from sm.sessions.project import find_cache
 from sm.setup.finding import Finding, fail, ok, warn

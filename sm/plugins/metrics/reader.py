@@ -38,8 +38,7 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, MessageEnd, RotationStep
 from sm.views.board import WatchedBoard
-from sm.views.numbers import DayNumbers, add_up
-from sm.views.numbers_reading import NumbersReader
+from sm.views.numbers import DayNumbers, NumbersReader, add_up
 from sm.views.open_need import OpenNeed
 from sm.views.projects import Configured, ProjectsReader
 

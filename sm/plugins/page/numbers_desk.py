@@ -15,8 +15,7 @@ from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.page.board_reader import BoardReader
-from sm.views.numbers import DayNumbers, add_up, name_day
-from sm.views.numbers_reading import NumbersReader
+from sm.views.numbers import DayNumbers, NumbersReader, add_up, name_day
 
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "all"}
 """Spans of time, as the address has them, and what they are called."""

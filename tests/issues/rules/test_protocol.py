@@ -9,7 +9,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.config.load import load
-from sm.context import protocol
+from sm.context import act
 from sm.issues.act.compose import launch_with
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -24,8 +24,8 @@ def test_only_an_issues_agent_without_it_in_its_system_prompt_is_told_it_again(
     project = Project(config, config.projects[0])
     session = put_session(project, 7)
     bare = structs.replace(CLAUDE, system_prompt=())
-    told = protocol.repeat(target(session, bare))
+    told = act.repeat_protocol(target(session, bare))
     assert f"PHASE_FILE is {project.root.phase('harb', 7)}." in told
     assert told == launch_with(session, "").protocol
-    assert protocol.repeat(target(session, CLAUDE)) == ""
-    assert protocol.repeat(target(settle(root, tmp_path, "s-1"), bare)) == ""
+    assert act.repeat_protocol(target(session, CLAUDE)) == ""
+    assert act.repeat_protocol(target(settle(root, tmp_path, "s-1"), bare)) == ""

@@ -24,7 +24,6 @@ from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.needs import Case, describe_need, find_waiting
 from sm.issues.rules.rows import Row
-from sm.issues.rules.slots import is_at_work
 from sm.issues.rules.spending import (
     AFTER_LIMIT,
     AT_LIMIT,
@@ -188,8 +187,8 @@ def test_it_holds_no_slot_once_its_turn_is_over() -> None:
     held = replace(
         NONE, allowance=limited(LimitStage.HELD), signs=Signs(doing="busy", active_at=NOW)
     )
-    assert is_at_work(held)
-    assert not is_at_work(replace(held, signs=Signs(doing="idle", since=NOW)))
+    assert held.is_at_work
+    assert not replace(held, signs=Signs(doing="idle", since=NOW)).is_at_work
 
 
 # From a broken limit to its end

@@ -14,7 +14,7 @@ from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.issue_id import IssueId, read_part, spell
 from sm.issues import placements, runners
-from sm.issues.look import doubts, taken
+from sm.issues.look import backlog, taken
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.runners import KnownState, NodeRefusedError, Placement, Runner, Standing
@@ -138,7 +138,7 @@ def _tell_unclaimed(away: Survey, order: StartOrder) -> Iterator[str]:
     try:
         order.outcome.result()
     except UntrustedTextError as error:
-        yield doubts.tell(away.project, issue, "place", error.message)
+        yield backlog.tell_doubt(away.project, issue, "place", error.message)
     except SmError as error:
         yield Unable(f"cannot place {spell(issue.number)} {issue.title}: {error.message}")
 

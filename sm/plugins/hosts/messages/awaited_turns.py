@@ -15,8 +15,8 @@ from sm.base.nonce import make_nonce
 from sm.base.text import normalise
 from sm.issues.runners import SILENT_S, Placement, Runner
 from sm.messages.ids import derive_id
+from sm.messages.notification import tell
 from sm.messages.peer_texts import word_notice, word_turn_end
-from sm.messages.telling import tell
 from sm.sessions.project import Project
 from sm.store.damage import read_each
 from sm.store.files import discard, ensure_private_dir, write_json

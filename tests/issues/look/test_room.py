@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.issues.rules.room import FILES, MEGABYTE, FreeRoom, explain_bytes, explain_disk, show_bytes
+from sm.issues.look.room import FILES, MEGABYTE, FreeRoom, explain_bytes, explain_disk, show_bytes
 
 GB = 1024 * MEGABYTE
 LEAST = 1000 * MEGABYTE

@@ -10,7 +10,6 @@ from sm.base.phase import Phase
 from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.matrix import BY_NAME
-from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.sessions.failure import PATIENCE, FailureCause
 from sm.sessions.presence_rule import Hands
 from tests.issues.rules.test_decide import (
@@ -103,19 +102,19 @@ NEVER_WAIT = {
 
 @pytest.mark.parametrize("facts", AT_WORK.values(), ids=AT_WORK)
 def test_an_agent_at_work_holds_a_slot(facts: Facts) -> None:
-    assert is_at_work(facts)
+    assert facts.is_at_work
 
 
 @pytest.mark.parametrize("facts", WAITS.values(), ids=WAITS)
 def test_a_session_that_waits_holds_none(facts: Facts) -> None:
-    assert not is_at_work(facts)
+    assert not facts.is_at_work
 
 
 @pytest.mark.parametrize(("facts", "row"), NEED.values(), ids=NEED)
 def test_work_for_an_agent_waits_for_a_slot(facts: Facts, row: str) -> None:
     found = decide(facts)
     assert found.row is BY_NAME[row]
-    assert needs_slot(found.row, facts)
+    assert found.row.needs_slot(facts)
     waits = decide(replace(facts, **QUEUED))
     assert waits.queued
     assert not waits.acts

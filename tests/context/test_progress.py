@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sm.base.refusal import Refusal
-from sm.context import monitor, withheld
+from sm.context import monitor, progress
 from sm.context.thresholds import DueAction, Flags, ThresholdDecision
 from sm.sessions import registry
 from sm.sessions.presence_rule import NOBODY, SOON_S, Disturbance, Hands
@@ -38,10 +38,10 @@ def waits(session: AdHocSession) -> list[str]:
 
 def test_what_waits_is_noted_once_until_another_reason_keeps_it(session: AdHocSession) -> None:
     for refusal in (Refusal.DRAFT, Refusal.DRAFT, Refusal.TYPING):
-        withheld.note(session, Disturbance.CLEAR, refusal)
+        progress.note_withheld(session, Disturbance.CLEAR, refusal)
     assert [Refusal.DRAFT.sentence in one for one in waits(session)] == [True, False]
-    withheld.forget(session.dir)
-    assert withheld.read(session.dir) is None
+    progress.forget_withheld(session.dir)
+    assert progress.read_withheld(session.dir) is None
 
 
 def test_a_cycle_that_is_due_waits_for_a_person(
@@ -53,8 +53,8 @@ def test_a_cycle_that_is_due_waits_for_a_person(
     later = monitor._let_people_go_first(session, found)
     assert not later.due
     assert later.again_at <= time.time() + SOON_S
-    known = withheld.read(session.dir)
+    known = progress.read_withheld(session.dir)
     assert known
     assert (known.deed, known.refusal) == (Disturbance.CLEAR, Refusal.TYPING)
     assert monitor._let_people_go_first(session, found) is found
-    assert withheld.read(session.dir) is None
+    assert progress.read_withheld(session.dir) is None
