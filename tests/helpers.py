@@ -33,8 +33,8 @@ from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
 from sm.base.act_guard import OvertakenError
 from sm.config.load import load
-from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import Snapshot
+from sm.issues.look.tick_record import Clock, Polled
 from sm.sessions.project import Project
 from sm.sessions.session import Session
 from sm.store import lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.config import duration
-from sm.issues.rules.found import Left
+from sm.issues.rules.leftover import Left
 from sm.issues.rules.supervision import ROWS, ProjectWords, SupervisionRow
 
 

@@ -12,7 +12,8 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.issues.act.pending import FINAL
 from sm.issues.rules.decide import Decision, decide
-from sm.issues.rules.facts import Facts, Life, Policy
+from sm.issues.rules.decision_input import Life, Policy
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import Failure, FailureCause

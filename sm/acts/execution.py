@@ -239,17 +239,17 @@ def _allow(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
 
 
 def _pause(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
-    from sm.messages import pausing
+    from sm.messages import suspension
 
-    parts = [pausing.name_session(finder.find_session(act.session))]
-    return pausing.begin(finder.root, parts, pausing.name_caller(finder.root, caller, parts))
+    parts = [suspension.name_session(finder.find_session(act.session))]
+    return suspension.begin(finder.root, parts, suspension.name_caller(finder.root, caller, parts))
 
 
 def _resume(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
-    from sm.messages import pausing
+    from sm.messages import suspension
 
-    parts = [pausing.name_session(finder.find_session(act.session))]
-    return pausing.end(finder.root, parts, pausing.name_caller(finder.root, caller, parts))
+    parts = [suspension.name_session(finder.find_session(act.session))]
+    return suspension.end(finder.root, parts, suspension.name_caller(finder.root, caller, parts))
 
 
 def _rotate(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from sm.adapters.forge.model import BOT, Comment
+from sm.adapters.forge.model import BOT
 from sm.channels.channel import Asked, Channel, PersonReply, Word
 from sm.sessions.session import IssueSession
 
@@ -36,14 +36,12 @@ class Comments(Channel, Struct, frozen=True):
         """
         ours = [one.at for one in asked.comments if asked.id and one.marker == asked.id]
         told_at = ours[0] if ours else asked.at
-        return [_reply(one) for one in asked.comments if not one.marker and one.at > told_at]
+        return [
+            PersonReply(f"{COMMENT}{one.at:.0f}-{one.author}", one.at, one.author, "")
+            for one in asked.comments
+            if not one.marker and one.at > told_at
+        ]
 
     def name_way(self) -> str:
         """Return how a person answers there."""
         return "a comment on the issue"
-
-
-def _reply(comment: Comment) -> PersonReply:
-    return PersonReply(
-        f"{COMMENT}{comment.at:.0f}-{comment.author}", comment.at, comment.author, ""
-    )

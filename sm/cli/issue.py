@@ -104,7 +104,7 @@ def add(
 def _say_what_it_waits_for(project: Project) -> None:
     """Tell a person if nothing would take the issue up now."""
     from sm.sessions import pause
-    from sm.views.polling import START, word_absence
+    from sm.views.poll_absence import START, word_absence
 
     if paused := pause.read(project.root).find(project.name):
         say(paused.sentence, err=True)

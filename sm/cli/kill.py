@@ -143,12 +143,12 @@ def _describe(session: AnySession) -> str:
 
 
 def _pause_everything(root: Root) -> None:
-    from sm.messages import pausing
+    from sm.messages import suspension
     from sm.sessions.caller import Caller
     from sm.sessions.pause import EVERYTHING
 
-    by = pausing.name_caller(root, Caller(), [EVERYTHING])
-    pausing.begin(root, [EVERYTHING], by, "sm kill --all")
+    by = suspension.name_caller(root, Caller(), [EVERYTHING])
+    suspension.begin(root, [EVERYTHING], by, "sm kill --all")
 
 
 def _end_one(session: AnySession, *, block: bool) -> Iterator[str]:

@@ -59,7 +59,7 @@ def command(
 
 
 def _say_nothing(projects: tuple[Project, ...]) -> None:
-    from sm.views.polling import START, list_unseen
+    from sm.views.poll_absence import START, list_unseen
 
     if unseen := list_unseen(projects):
         named = ", ".join(f"'{name}'" for name in unseen)

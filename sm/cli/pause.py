@@ -35,11 +35,11 @@ def command(click_context: click.Context, words: tuple[str, ...], now: bool, rea
     types.
     """
     from sm.base.text import one_line
-    from sm.messages import pausing
+    from sm.messages import suspension
 
     root, parts, by = _find(click_context, words)
-    say_lines(pausing.begin(root, parts, by, one_line(reason)))
-    if now and (lines := pausing.stop_turns(root, parts)):
+    say_lines(suspension.begin(root, parts, by, one_line(reason)))
+    if now and (lines := suspension.stop_turns(root, parts)):
         say_lines(lines)
     _tell_nodes(click_context, parts, "pause", *["--now"] * now)
 
@@ -53,10 +53,10 @@ def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
     What was due meanwhile is done now, messages are handed over, and all that sm waits for has its
     whole time again. A turn that --now has interrupted is taken up by a message.
     """
-    from sm.messages import pausing
+    from sm.messages import suspension
 
     root, parts, by = _find(click_context, words)
-    say_lines(pausing.end(root, parts, by))
+    say_lines(suspension.end(root, parts, by))
     _tell_nodes(click_context, parts, "resume")
 
 
@@ -85,7 +85,7 @@ def _tell_nodes(ctx: click.Context, parts: list[PauseTarget], *words: str) -> No
 def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[PauseTarget], str]:
     """Return the state root, what the words mean there, and who has said it."""
     from sm.config.load import NoConfigError
-    from sm.messages import pausing
+    from sm.messages import suspension
     from sm.sessions.caller import identify
 
     root = load_machine(ctx).root
@@ -93,12 +93,12 @@ def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[PauseT
         projects = [one.name for one in load_any_config(ctx).projects]
     except NoConfigError:
         projects = []
-    joined = pausing.join_issues(words, projects)
+    joined = suspension.join_issues(words, projects)
     named = [spell_in_full(ctx, word) for word in joined]
     try:
-        parts = pausing.find_parts(root, named, projects)
+        parts = suspension.find_parts(root, named, projects)
     except UsageError:
         if len(named) == 1:
             leave_named_to_node(ctx, named[0])
         raise
-    return root, parts, pausing.name_caller(root, identify(root, os.environ), parts)
+    return root, parts, suspension.name_caller(root, identify(root, os.environ), parts)

@@ -55,14 +55,14 @@ def command(
 
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
-    from sm.messages import pausing
+    from sm.messages import suspension
     from sm.personal.watching import keep_watched
     from sm.sessions.undone import Unable
 
     code, root, unable = 0, check_root(Root(config.state_root)), False
     began, problems = time.monotonic(), dict[str, str]()
     if not dry_run:
-        pausing.align(root)
+        suspension.align(root)
     if loop:
         _tell_of_news(root, projects)
     for project in projects:
@@ -109,7 +109,7 @@ def _tell_plugins(
     began: float,
 ) -> None:
     """Tell plugins of the ticks that were completed since `began` (of the monotonic clock)."""
-    from sm.issues.look.polled import read_polled
+    from sm.issues.look.tick_record import read_polled
     from sm.issues.ticks import Tick, tell_listeners
 
     found = {one.name: read_polled(root.project(one.name)) for one in projects}

@@ -89,18 +89,13 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
     tells = context and (session.profile.tells_of_clear or not reliable)
     deadline = Deadline(CONFIRMED_S)
     while not deadline.is_over:
-        if _read_context_after_clear(session) not in ("", context):
+        if agent_state.read(session.dir).context not in ("", context):  # the receipt
             return Status.ACCEPTED
         if not tells and _is_taken(session, pane):
             return Status.TYPED
         time.sleep(LOOK_S)
     taken = not reliable and _is_taken(session, pane)
     return Status.TYPED if taken else Status.INDETERMINATE
-
-
-def _read_context_after_clear(session: Session) -> str:
-    """Read the agent's context again: that it is another one is the receipt of the clear."""
-    return agent_state.read(session.dir).context
 
 
 def _is_taken(session: Session, pane: Pane) -> bool:

@@ -68,7 +68,8 @@ def start(session: AnySession) -> RotationRecord:
     """
     session.configure()
     check(session)
-    record = begin_cycle(session, Cause.COMMAND, _percent(session))
+    reading = usage.read_current(session.dir, read_flags(session.dir))
+    record = begin_cycle(session, Cause.COMMAND, reading.percent if reading else None)
     if record is None:
         raise SmError(
             _explain_under_way(session) or f"'{session.address}' has just begun a rotation"
@@ -105,11 +106,6 @@ def _explain_under_way(session: Session) -> str:
     )
 
 
-def _percent(session: Session) -> float | None:
-    reading = usage.read_current(session.dir, read_flags(session.dir))
-    return reading.percent if reading else None
-
-
 def preview(session: AnySession) -> Preview:
     """Return what a cycle would do now, with its real values; nothing is changed.
 
@@ -122,12 +118,13 @@ def preview(session: AnySession) -> Preview:
     reading = usage.read_current(session.dir, read_flags(session.dir))
     folder = documents.find_folder(session, holds.cycle)
     percent = reading.percent if reading else None
+    raised = health_log.find_raise(session.root, session.name)
     return Preview(
         session=session.name,
         name=session.address,
         percent=percent,
         read_age_s=time.time() - reading.at if reading else None,
-        threshold=_threshold(session, holds),
+        threshold=make_levels(holds, raised).cycle or holds.cycle.percentage,
         automatic=holds.cycle.enabled,
         state=describe_activity(session),
         folder=str(folder),
@@ -159,11 +156,6 @@ def _steps(session: Session, holds: Settings, percent: float | None, folder: Pat
     )
     yield "if it names none then either, clear and resume once more, and then tell a person"
     yield f"note what came of it, and keep the newest {cycle.keep} documents"
-
-
-def _threshold(session: AnySession, holds: Settings) -> float:
-    raised = health_log.find_raise(session.root, session.name)
-    return make_levels(holds, raised).cycle or holds.cycle.percentage
 
 
 def _refusal(session: Session) -> str:

@@ -83,12 +83,9 @@ def _counted_from(at: float, seen: RotationFacts) -> float:
 
 def _is_fresh(record: RotationRecord, seen: RotationFacts) -> bool:
     another = bool(seen.context) and seen.context != record.context
-    return record.cleared or seen.relaunched or another or _has_lost_nameless(record, seen)
-
-
-def _has_lost_nameless(r: RotationRecord, seen: RotationFacts) -> bool:
-    """Whether the agent was started again since: a context without a name cannot be resumed."""
-    return not r.context and seen.launch > r.launch > 0
+    # A context without a name cannot be resumed by an agent that was started again.
+    is_lost = not record.context and seen.launch > record.launch > 0
+    return record.cleared or seen.relaunched or another or is_lost
 
 
 def _begun_anew(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:
@@ -152,8 +149,9 @@ def _document(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> M
     """Wait for the document, from the request on, or the request for what it lacks."""
     if r.document:
         return _quiet(_to(r, RotationStage.QUIET, seen), seen, limits)
-    if found := seen.document:
-        r = _noticed(r, found, seen)
+    found = seen.document
+    if found and (r.found != found.stamp or r.found_at > seen.now):
+        r = structs.replace(r, found=found.stamp, found_at=seen.now)
     if found and r.sections_asked:
         return _completed(r, found, seen, limits)
     if found:
@@ -178,12 +176,6 @@ def _share_at(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> f
     """Return when this request has had its share of the time: a turn may end at once, in vain."""
     first_at = min(seen.accepted.get(MessageKey(MessageKind.ASK), r.since), r.since)
     return _counted_from(first_at, seen) + limits.document_s * r.requests / REQUESTS
-
-
-def _noticed(r: RotationRecord, found: HandoffDocument, seen: RotationFacts) -> RotationRecord:
-    if r.found == found.stamp and r.found_at <= seen.now:
-        return r
-    return structs.replace(r, found=found.stamp, found_at=seen.now)
 
 
 def _whole_at(r: RotationRecord, found: HandoffDocument, limits: StepTimeouts) -> float:
@@ -259,7 +251,11 @@ def _stopped(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Mo
 
 def _clear(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:
     if not seen.readable and not r.kept:
-        return _without_document(r, seen, limits)
+        if r.cause is Cause.HANDOFF or r.requests >= REQUESTS or r.again:
+            reason = f"its document is gone, or empty, or cannot be read: {r.document}"
+            return Move(RotationAct.GIVE_UP, r, reason)
+        again = _to(r, RotationStage.REQUEST, seen, document="", requests=r.requests + 1)
+        return _request(again, seen, limits)
     if r.cause is Cause.LEAVE:
         return Move(RotationAct.WAIT, r)  # whoever ends the session takes the document along
     if r.relaunched:
@@ -269,8 +265,12 @@ def _clear(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move
             if late
             else Move(RotationAct.RELAUNCH, r, until=seen.now + limits.look_s)
         )
-    if r.obstacle:
-        return _blocked(r, seen, limits)
+    if r.obstacle:  # a person perhaps: try again and again, and tell of it once
+        if not r.reported and seen.now >= _counted_from(r.since, seen) + limits.obstacle_s:
+            return Move(
+                RotationAct.REPORT, structs.replace(r, reported=True), tell_refusal(r.obstacle)
+            )
+        return Move(RotationAct.CLEAR, r)
     if not r.tried:
         return _typed_anew(r, seen, limits)
     if seen.now < _counted_from(r.since, seen) + limits.clear_s:
@@ -288,21 +288,6 @@ def _typed_anew(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) ->
 def _is_late(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> bool:
     """Whether the new launch of the agent was in vain; no time counts before it."""
     return bool(r.generation) and seen.now >= _counted_from(r.since, seen) + limits.relaunch_s
-
-
-def _blocked(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:
-    """Try again and again while there is an obstacle, a person perhaps; tell of it once."""
-    if not r.reported and seen.now >= _counted_from(r.since, seen) + limits.obstacle_s:
-        return Move(RotationAct.REPORT, structs.replace(r, reported=True), tell_refusal(r.obstacle))
-    return Move(RotationAct.CLEAR, r)
-
-
-def _without_document(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:
-    if r.cause is Cause.HANDOFF or r.requests >= REQUESTS or r.again:
-        reason = f"its document is gone, or empty, or cannot be read: {r.document}"
-        return Move(RotationAct.GIVE_UP, r, reason)
-    again = _to(r, RotationStage.REQUEST, seen, document="", requests=r.requests + 1)
-    return _request(again, seen, limits)
 
 
 def _failed(r: RotationRecord, seen: RotationFacts) -> Move:
@@ -353,7 +338,10 @@ def _verify(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Mov
     if r.fresh and seen.context not in ("", r.fresh):
         return _lost_again(r, seen, limits)
     if r.fresh and not seen.context and seen.launch > r.launch > 0:
-        return _started_anew(r, seen, limits)
+        due_at = seen.launched_at + limits.relaunch_s
+        if seen.now < due_at:  # it may still tell that it has resumed its new context
+            return Move(RotationAct.WAIT, r, until=due_at)
+        return _lost_again(r, seen, limits)
     went_on = r.went_on or seen.worked_at > r.since
     r = structs.replace(r, proves=seen.proves, went_on=went_on, task=seen.task)
     if r.task or seen.hands_off:
@@ -423,14 +411,6 @@ def _unproven(r: RotationRecord, seen: RotationFacts) -> Move:
     if not r.went_on:
         return Move(RotationAct.GIVE_UP, r, NO_SIGN)
     return Move(RotationAct.GIVE_UP, r, NO_TASK) if seen.proves else Move(RotationAct.FINISH, r)
-
-
-def _started_anew(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:
-    """Wait until the agent tells whether it has resumed its new context, or is in another one."""
-    due_at = seen.launched_at + limits.relaunch_s
-    if seen.now < due_at:
-        return Move(RotationAct.WAIT, r, until=due_at)
-    return _lost_again(r, seen, limits)
 
 
 def _lost_again(r: RotationRecord, seen: RotationFacts, limits: StepTimeouts) -> Move:

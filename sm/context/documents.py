@@ -181,7 +181,9 @@ def find_written(
     server may be wrong. Links, special files, and what is empty or cannot be read are no documents.
     """
     with contextlib.suppress(OSError, StateError):
-        for one in sorted(_list_new(folder, before), reverse=True):
+        known = frozenset(before)
+        new = (one for one in _documents(folder) if one.stamp not in known)
+        for one in sorted(new, reverse=True):
             if text := _read(folder / one.name).strip():
                 return HandoffDocument(
                     path=str(folder / one.name),
@@ -191,11 +193,6 @@ def find_written(
                     lines=find_missing_lines(text, lines),
                 )
     return None
-
-
-def _list_new(folder: Path, before: Collection[str]) -> Iterator[_Found]:
-    known = frozenset(before)
-    return (one for one in _documents(folder) if one.stamp not in known)
 
 
 def prune(folder: Path, keep: int, never: Path) -> None:

@@ -51,7 +51,7 @@ def give_up(session: Session, record: RotationRecord, reason: str) -> None:
     if record.cause is Cause.LEAVE:  # the session ends anyway, so nobody has to do anything
         note(session, events.Rotation(step=RotationStep.GIVEN_UP, cause="leave", reason=reason))
         return
-    present = _read_context_at_the_end(session)
+    present = agent_state.read(session.dir).context  # the last clear may have worked after all
     if record.is_replaced:
         _begin_anew(session, record)
         what = "is not known to go on in its new context"
@@ -68,17 +68,14 @@ def give_up(session: Session, record: RotationRecord, reason: str) -> None:
 
 def _begin_anew(session: Session, record: RotationRecord) -> None:
     """Forget what the old context was told: it counts for nothing in the new one."""
-    _rearm(session, record)
+    # The new context fills from nought, as a reading may have shown already.
+    if read_flags(session.dir).reset_at < record.resumed_at:
+        rearm(session.dir, record.resumed_at)
     key = f"context:{record.id}"
     with suppress(StateError):  # the reactor says what is wrong with them
         if not plans.has_receipt(session.dir, key):
             begun = Receipt(time.time(), key, "context", counts=Count.NEW_CONTEXT)
             plans.add_receipt(session.dir, begun)
-
-
-def _read_context_at_the_end(session: Session) -> str:
-    """Read the agent's context again: the clear that was typed last may have worked after all."""
-    return agent_state.read(session.dir).context
 
 
 def _try_again_later(session: Session, record: RotationRecord, present: str) -> None:
@@ -92,12 +89,6 @@ def _try_again_later(session: Session, record: RotationRecord, present: str) -> 
         reading = usage.read_current(session.dir, flags)
         percent = (reading and reading.percent) or record.percent or FULL
         save_flags(session.dir, mark_in_vain(flags, percent, time.time()))
-
-
-def _rearm(session: Session, record: RotationRecord) -> None:
-    """Rearm the flags: the new context fills from nought, as a reading may have shown already."""
-    if read_flags(session.dir).reset_at < record.resumed_at:
-        rearm(session.dir, record.resumed_at)
 
 
 def _note(session: Session, record: RotationRecord, error: str = "") -> None:

@@ -186,14 +186,16 @@ def find_cycles(root: Root, session: str, until: float, within_s: float) -> list
     # All sessions: a search for one alone would go on to its last entry.
     entries = takewhile(lambda entry: entry.at >= until - within_s, read_recent(root))
     try:
-        return [e.at for e in entries if e.session == session and e.at <= until and _counts(e)]
+        return [
+            e.at
+            for e in entries
+            if e.session == session
+            and e.at <= until
+            and e.details.cause is Cause.CYCLE
+            and e.status is not RotationResult.FAILED  # the context stayed as it was
+        ]
     except StateError:
         return []
-
-
-def _counts(entry: RotationOutcome) -> bool:
-    """Say whether the entry counts: a cycle that failed left the context as it was."""
-    return entry.details.cause is Cause.CYCLE and entry.status is not RotationResult.FAILED
 
 
 def find_raise(root: Root, session: str, now: float | None = None) -> float:

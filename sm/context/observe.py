@@ -30,7 +30,6 @@ from sm.sessions.agent import Agent
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.window import Window
-from sm.store.paths import SessionDir
 
 UNSAID_S = 60.0
 """Time without word from its hooks after which an agent at its prompt was interrupted, in
@@ -46,7 +45,8 @@ def observe(session: Session, record: RotationRecord) -> RotationFacts:
     """Observe what a rotation has to know of the agent now."""
     directory = session.dir
     state, known = screen_state.correct(session).told, agent.load(directory)
-    told = _read_window(directory, state)
+    told = window.read(directory)
+    told = told if told.id == state.context else Window()  # else of an earlier context
     readable = record.is_replaced and _can_be_read(session, state)
     accepted = {
         key: queue.find_accepted_at(directory, record.make_message_id(key))
@@ -76,12 +76,6 @@ def observe(session: Session, record: RotationRecord) -> RotationFacts:
         others=_has_others(session, record, state, accepted.values()),
         hands_off=record.step is RotationStage.VERIFY and directory.handoff.exists(),
     )
-
-
-def _read_window(directory: SessionDir, state: AgentState) -> Window:
-    """Return what was told of the agent's context; nothing if it was told of an earlier one."""
-    told = window.read(directory)
-    return told if told.id == state.context else Window()
 
 
 def _has_others(

@@ -254,14 +254,9 @@ def copy_document(session: Session, record: RotationRecord) -> RotationRecord | 
 
 def note_rotated(session: Session, record: RotationRecord) -> None:
     """Remember with which document the new context was begun, and its id once it is known."""
-    context = _read_context_after_clear(session)
+    context = agent_state.read(session.dir).context  # the clear was typed since the pass looked
     context = context if context != record.context else ""
     note_begun(session.dir, Path(record.document), context, kept=record.kept)
-
-
-def _read_context_after_clear(session: Session) -> str:
-    """Read the agent's context again: the clear was typed since the pass looked."""
-    return agent_state.read(session.dir).context
 
 
 def note_begun(directory: SessionDir, path: Path, context: str, *, kept: bool = False) -> None:

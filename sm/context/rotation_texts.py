@@ -54,7 +54,10 @@ def write_message(
     if key.kind is MessageKind.ASK:
         return ask_for_document(record, key.number, folder, form)
     if key.kind is MessageKind.SECTIONS:
-        return _ask_for_rest(missing, path)
+        return (
+            f"Add to the handoff document {quoting.path(path)} what it lacks.{missing.told}\n"
+            "When it is whole, end your turn."
+        )
     if key.kind is MessageKind.CONFIRM:
         return ask_again_for_task(resumed)
     return write_prompt(record.cause, path)
@@ -138,13 +141,6 @@ def ask_for_document(record: RotationRecord, number: int, folder: str, form: For
         f"Create handoff document now{reason}\n"
         f"Write it to {path}.{form.told}\n"
         f"Create it as a new file; when it is whole, end your turn. {then}"
-    )
-
-
-def _ask_for_rest(missing: Form, path: str) -> str:
-    return (
-        f"Add to the handoff document {quoting.path(path)} what it lacks.{missing.told}\n"
-        "When it is whole, end your turn."
     )
 
 

@@ -157,7 +157,11 @@ def take(session: Session) -> float:
         return math.inf  # a hook tells when it goes on
     if last and now - EVERY_S < last.at <= now:
         return last.at + EVERY_S
-    percent = _ask_command(session) if profile.context_command else _ask_screen(session)
+    percent = (
+        _ask_command(session)
+        if profile.context_command
+        else find_percent(session.profile, terminal.capture(session))
+    )
     note(directory, FillReading(at=time.time(), context=state.context, percent=percent))
     return time.time() + EVERY_S
 
@@ -186,11 +190,6 @@ def _ask_command(session: Session) -> float | None:
         return None
     found = NUMBER.fullmatch(said.stdout)
     return min(float(found[1]), FULL) if found else None
-
-
-def _ask_screen(session: Session) -> float | None:
-    """Return the percentage in the last matching row; None if no row matches."""
-    return find_percent(session.profile, terminal.capture(session))
 
 
 def find_percent(profile: Profile, capture: str) -> float | None:

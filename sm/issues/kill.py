@@ -8,8 +8,8 @@ from sm.base.issue_id import IssueId, spell
 from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.act.unblock import spell_unblock
+from sm.issues.look.issue_text import AnotherIssueError, refuse_another
 from sm.issues.look.observe import observe
-from sm.issues.look.taken import AnotherIssueError, refuse_another
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import GIVEN_BACK, KILLED, Receipt

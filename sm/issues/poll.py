@@ -20,11 +20,11 @@ from sm.issues.act.effects import NotNowError
 from sm.issues.dispatch import Away, survey
 from sm.issues.look import backlog
 from sm.issues.look.backlog import list_ready
-from sm.issues.look.polled import keep_outcome
+from sm.issues.look.issue_text import UntrustedTextError
 from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot_as_wished
-from sm.issues.look.taken import UntrustedTextError
-from sm.issues.rules.found import Thing
+from sm.issues.look.tick_record import keep_outcome
+from sm.issues.rules.leftover import Thing
 from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, DueIssue, tend

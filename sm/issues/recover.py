@@ -9,7 +9,7 @@ from sm.base.issue_id import IssueId, spell
 from sm.issues.act.compose import compose
 from sm.issues.act.effects import withdraw
 from sm.issues.act.unblock import spell_unblock
-from sm.issues.look import taken
+from sm.issues.look import issue_text
 from sm.issues.look.observe import observe
 from sm.issues.rules.decide import BY_HAND, Decision
 from sm.issues.rules.facts import Facts
@@ -48,7 +48,7 @@ def recover(project: Project, issue: IssueId) -> IssueSession:
         if observe(session).facts.blocked:
             raise _refuse_blocked(project, issue)
         _take_back(session)
-        taken.take(session, by_hand=True, anew=True)
+        issue_text.take(session, by_hand=True, anew=True)
         seen = observe(session)
         plans.save(session.dir, compose(session, seen, _by_hand(seen.facts)))
     project.record(events.RecoverAsked(session=session.name))

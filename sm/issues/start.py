@@ -26,7 +26,7 @@ from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import SessionProblem, note_problem, write_problem
 from sm.issues.act.settled import let_go
-from sm.issues.look import phase_file, taken
+from sm.issues.look import issue_text, phase_file
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import Snapshot, last_brought, last_snapshot, snapshot
@@ -189,8 +189,8 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
     """Take the issue's text; if no one vouches for it, a start that has done nothing yet ends."""
     try:
         # One that was placed here begins with a claim that was taken for it.
-        taken.take(session, by_hand=by_hand, anew=ours and not session.attempt)
-    except taken.UntrustedTextError as error:
+        issue_text.take(session, by_hand=by_hand, anew=ours and not session.attempt)
+    except issue_text.UntrustedTextError as error:
         if ours:
             write_problem(session.dir, SessionProblem(error.message))
         else:
@@ -267,7 +267,7 @@ def _find_issue(session: IssueSession) -> Issue:
     try:
         return session.project.forge.issues.read(session.issue)
     except NotFoundError:
-        return structs.replace(taken.make_issue(session, None), state=IssueState.CLOSED)
+        return structs.replace(issue_text.make_issue(session, None), state=IssueState.CLOSED)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from msgspec import Struct
 from sm.base import plugin
 from sm.config.schema import Config
 from sm.helper.aside import call_aside, note_failure
-from sm.issues.look.polled import Polled
+from sm.issues.look.tick_record import Polled
 from sm.store.paths import Root, check_name
 
 WHAT = "did not hear of a tick"

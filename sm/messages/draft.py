@@ -88,10 +88,17 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
     before = read_last_typed(directory)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
     typed = TypedMessage(
-        message.id, attempt, way.line, time.time(), _alone(before), may_add=may_add
+        message.id,
+        attempt,
+        way.line,
+        time.time(),
+        before and structs.replace(before, before=None),
+        may_add=may_add,
     )
     write_json(directory.typed, typed)
-    write_atomic(directory.expect, _expectation(message, way))
+    prompt = json.dumps(way.expected, ensure_ascii=False)[1:-1]
+    expected = f"{message.id} {way.match}\n{prompt}\n{way.answer or way.remedy}\n"
+    write_atomic(directory.expect, expected)
     if way.quotes:
         queue.keep_quotes(directory, message.id, way.quotes)
     crash_point("submit:before-typing")
@@ -117,10 +124,6 @@ def find_last_accepted_at(session: Session) -> float:
     """Return when the agent got what was last typed, seconds since 1970; 0 where it has not."""
     typed = read_last_typed(session.dir)
     return (queue.find_accepted_at(session.dir, typed.id) if typed else None) or 0.0
-
-
-def _alone(typed: TypedMessage | None) -> TypedMessage | None:
-    return structs.replace(typed, before=None) if typed else None
 
 
 def take_back(session: Session, typed: TypedMessage) -> None:
@@ -152,11 +155,6 @@ def _calls_hooks(session: Session) -> bool:
     One that tells of a new context at once has told of its first before it has an input line.
     """
     return not session.profile.tells_of_clear or bool(agent_state.read(session.dir).context)
-
-
-def _expectation(message: Message, way: Wire) -> str:
-    prompt = json.dumps(way.expected, ensure_ascii=False)[1:-1]
-    return f"{message.id} {way.match}\n{prompt}\n{way.answer or way.remedy}\n"
 
 
 def await_receipt(session: Session, message: Message, timeout_s: float) -> Refusal | None:

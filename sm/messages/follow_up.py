@@ -90,7 +90,7 @@ def tend_messages(session: Session) -> float:
     try:
         refusal = delivery.drain(session)
         again_at = min(again_at, unknown_screen.tend(session, refusal, drawn_at))
-        after = _read_after_delivery(session)
+        after = agent_state.read(session.dir)  # what was typed has begun a turn
         called = screen_state.watch(session, after, refusal)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
@@ -107,11 +107,6 @@ def _tend_paused(session: Session) -> float:
     with contextlib.suppress(TemporaryError, TmuxError):
         delivery.drain(session)
     return math.inf
-
-
-def _read_after_delivery(session: Session) -> AgentState:
-    """Read the agent's state again: what was typed has begun a turn, which may be over by now."""
-    return agent_state.read(session.dir)
 
 
 def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -> float:

@@ -125,7 +125,12 @@ def interrupt(
         return None
     screen = _await_return(session, pane, before, pressed_at)
     if typed and begins_like(screen, typed):
-        return _clear(session, pane, typed)
+        # That settles the interruption. By the transcript, later, a message that a hook has handed
+        # over meanwhile would wait once more.
+        _put_back(session, typed.id)
+        crash_point("interrupt:put-back")
+        discard(session.dir.interrupted)
+        return erase(session, pane)
     return screen
 
 
@@ -159,18 +164,6 @@ def _is_answered(session: Session) -> bool:
     """Whether the model has said something since the last prompt."""
     asked_at = hook_events.find_last(session.dir, "UserPromptSubmit")
     return hook_events.find_last(session.dir, *ANSWERS) > asked_at
-
-
-def _clear(session: Session, pane: Pane, typed: TypedMessage) -> Screen | None:
-    """Empty the composer of one of our messages, which waits again.
-
-    The interruption is settled with that. If it were settled later, by the transcript, a message
-    that a hook has handed over meanwhile would wait once more.
-    """
-    _put_back(session, typed.id)
-    crash_point("interrupt:put-back")
-    discard(session.dir.interrupted)
-    return erase(session, pane)
 
 
 def holds_rest(session: Session, screen: Screen) -> bool:

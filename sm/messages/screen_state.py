@@ -142,12 +142,7 @@ def _note(session: Session, state: AgentState, seen: Sight) -> Corrected:
     if shown is State.IDLE and not in_colour and observe.draws(session, seen.pane):
         return Corrected(seen.told, time.time() + LOOK_S)  # it looks idle in mid-text, too
     agent_state.overrule(session.dir, state, shown)
-    return Corrected(_read_overruled(session))
-
-
-def _read_overruled(session: Session) -> AgentState:
-    """Return what holds now: what the screen shows, unless a hook has said something since."""
-    return agent_state.read(session.dir)
+    return Corrected(agent_state.read(session.dir))  # a hook may have said something since
 
 
 ON_SCREEN = frozenset(

@@ -20,7 +20,7 @@ from sm.messages.queue import PERSON, Message, MessageFolder, Mode
 from sm.sessions import agent_state, fence, monitors, pause, registry, spending_hold
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
-from sm.sessions.session import AnySession, Session
+from sm.sessions.session import AnySession
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.repair import repair
@@ -76,7 +76,11 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
         journal.record(session.root.journal, _make_event(session, caller, message, outcome))
     registry.poke(session.dir)
-    outcome = _await_outcome(session, message, outcome, letter.wait_s)
+    deadline = Deadline(letter.wait_s)
+    while outcome.is_open and not deadline.is_over:
+        time.sleep(LOOK_S)
+        outcome = delivery.find_outcome(session, message.id, outcome.refusal)
+    outcome = outcome
     if outcome.status is Status.REFUSED:
         notification.unsubscribe(session.dir, message.id)
         raise SmError(f"'{session.address}' does not get the message: {outcome.sentence}")
@@ -125,14 +129,6 @@ def _make_event(
         sender=caller.session.address if caller.session else "",
         status=str(outcome.status),
     )
-
-
-def _await_outcome(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
-    deadline = Deadline(wait_s)
-    while outcome.is_open and not deadline.is_over:
-        time.sleep(LOOK_S)
-        outcome = delivery.find_outcome(session, message.id, outcome.refusal)
-    return outcome
 
 
 class QueuedMessage(Struct, frozen=True, kw_only=True):

@@ -93,14 +93,10 @@ def make_wire(
     if passes and (answer := make_hook_answer(profile, words, shown)):
         return Wire((comes,), named, Match.WITHIN, answer, added=words, quotes=quotes)
     typed = f"{line}:\n{keep_visible(text)}\n{make_last_line(ident)}"
-    remedy = make_hook_answer(profile, *_tell_damage(named, command))
-    return Wire(cut_pieces(profile, typed), typed, Match.WHOLE, remedy=remedy)
-
-
-def _tell_damage(named: str, command: str) -> tuple[str, str]:
-    """Return the words about a text that arrived damaged: for the agent, for a person."""
     damaged = f"[sm] The text of {named} was damaged on its way through the terminal."
-    return f"{damaged} Read it as it was sent before you act on it: `{command}`.", damaged
+    advice = f"{damaged} Read it as it was sent before you act on it: `{command}`."
+    remedy = make_hook_answer(profile, advice, damaged)
+    return Wire(cut_pieces(profile, typed), typed, Match.WHOLE, remedy=remedy)
 
 
 def make_last_line(ident: str) -> str:

@@ -19,7 +19,7 @@ from sm.messages import alerts, queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import StopResult, stop_all
+from sm.messages.turn_stop import StopResult, stop_all
 from sm.sessions import agent_state, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.presence_rule import Disturbance

@@ -2,7 +2,7 @@
 
 A person's decisions are in one file for each state root, in the user's data folder, because a
 restart of the machine must not take them back. Beside it each paused session has a mark in its own
-directory, at which passes, deliveries and hooks look; `sm.messages.pausing` keeps both in step.
+directory, at which passes, deliveries and hooks look; `sm.messages.suspension` keeps both in step.
 """
 
 from __future__ import annotations

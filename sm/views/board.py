@@ -163,18 +163,14 @@ class WatchedBoard:
             for one in sessions
         }
         stale = [one for one in sessions if self._is_stale(one.name, made_of[one.name])]
-        self._look_up(project, stale)
+        unknown = {one.name for one in stale} - self._events.keys()
+        if unknown:
+            self._events |= journal.find_latest(project.root.journal, unknown)
         made = make_rows(project, now, stale, known, people, self._events)
         for row, one in zip(made, stale, strict=True):
             until = time.monotonic() + KEPT_S * (1 + zlib.crc32(row.id.encode()) % 100 / 100)
             self._kept[row.id] = _Kept(look_near(row, one), made_of[row.id], until)
         return [self._kept[one.name].row for one in sessions]
-
-    def _look_up(self, project: Project, sessions: list[IssueSession]) -> None:
-        """Find the last events of sessions without one so far."""
-        unknown = {one.name for one in sessions} - self._events.keys()
-        if unknown:
-            self._events |= journal.find_latest(project.root.journal, unknown)
 
     def _is_stale(self, name: str, made_of: object) -> bool:
         kept = self._kept.get(name)

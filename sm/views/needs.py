@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator
 
-from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.forge.model import IssueState
 from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, run
 from sm.base.errors import SmError
 from sm.base.issue_id import rank
@@ -16,9 +16,9 @@ from sm.base.need import NeedKind
 from sm.base.text import format_count, one_line
 from sm.issues.act.unblock import offer_unblock
 from sm.issues.look.backlog import list_ready
-from sm.issues.look.polled import MISSED, TickSilence, read_polled
 from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.look.tick_record import MISSED, TickSilence, read_polled
 from sm.issues.meters import OF_ACCOUNT, find_objection
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
@@ -31,7 +31,7 @@ from sm.store.paths import OF_ISSUES, Root, name_session, prefix_sessions
 from sm.views import family
 from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.place import begin_remote_rows, list_remote_issues, list_remote_needs
-from sm.views.polling import find_missed
+from sm.views.poll_absence import find_missed
 from sm.views.records import read_or
 from sm.views.session import NOTHING_SEEN, make_rows, read_last_look
 from sm.views.session_row import SessionRow
@@ -192,7 +192,9 @@ def _list_blocked(
     blocked = {
         name_session(project.name, issue.number): issue
         for issue in known.issues
-        if _is_blocked(project, issue) and issue.number not in at_work
+        if issue.state is IssueState.OPEN
+        and project.settings.labels.blocked in issue.labels
+        and issue.number not in at_work
     }
     if not blocked:
         return
@@ -214,10 +216,6 @@ def _list_blocked(
             act=offer_unblock(project.settings, issue.number),
             link=project.settings.link_issue(issue.number),
         )
-
-
-def _is_blocked(project: Project, issue: Issue) -> bool:
-    return issue.state is IssueState.OPEN and project.settings.labels.blocked in issue.labels
 
 
 # Sessions of projects that were taken out of the configuration: dev-poll passes them over

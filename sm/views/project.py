@@ -17,8 +17,8 @@ from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import backlog
 from sm.issues.look.backlog import explain_circle, find_circle, list_blockers
-from sm.issues.look.polled import TickSilence
 from sm.issues.look.snapshot import Snapshot
+from sm.issues.look.tick_record import TickSilence
 from sm.issues.work import claim, kept_worktrees
 from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
@@ -32,7 +32,7 @@ from sm.views.figures import NO_FIGURES, OfSession, Subject, read_figures
 from sm.views.needs import collect_needs, list_orphans, make_orphans_need, sort_needs
 from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.place import begin_remote_rows, list_remote_issues
-from sm.views.polling import START, find_missed, find_silence, word_silence
+from sm.views.poll_absence import START, find_missed, find_silence, word_silence
 from sm.views.records import read_or
 from sm.views.session import NOTHING_SEEN, make_row, make_rows, read_last_look
 from sm.views.session_row import AD_HOC, SessionRow, tell, tell_status
@@ -253,7 +253,7 @@ def read_overview(
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
-        unlisted=_list_unlisted(project, at_work, known),
+        unlisted=tuple(one.number for one in _idle(at_work, known) if not _is_listed(project, one)),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
         hint=_hint(project, sessions, known, silence, kept)
@@ -287,12 +287,6 @@ def _list_waiting(
     for issue in _idle(at_work, known):
         if _is_listed(project, issue):
             yield WaitingIssue(issue.number, issue.title, _why(project, known, issue))
-
-
-def _list_unlisted(
-    project: Project, at_work: Collection[IssueId], known: Snapshot
-) -> tuple[IssueId, ...]:
-    return tuple(one.number for one in _idle(at_work, known) if not _is_listed(project, one))
 
 
 def _idle(at_work: Collection[IssueId], known: Snapshot) -> list[Issue]:

@@ -15,7 +15,8 @@ from sm.issues.act.problem import read_problem
 from sm.issues.look.escalation import tell_limit
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.decision_input import Life
+from sm.issues.rules.facts import Facts
 from sm.sessions import agent, terminal
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.failure import FailureCause

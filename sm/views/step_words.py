@@ -59,7 +59,11 @@ def tell_step(event: StepDone) -> str:
     """Tell the step in words; the text has several lines if the step's own words have."""
     more = describe_step(event)
     if event.verb == StepVerb.PARK:
-        return _parked(event, more)
+        return (
+            f"held the session: {more}"
+            if event.row.startswith("limit")
+            else f"parked the session {more}"
+        )
     if event.verb == StepVerb.INTERRUPT and event.result != STOPPED:
         return f"did not {event.verb}: {more}"
     if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
@@ -69,15 +73,6 @@ def tell_step(event: StepDone) -> str:
         return append_detail(words, f"{event.text}. {event.command}")
     # The result of a message is the name of a text, that of other steps is in words.
     return append_detail(words, "" if more in DONE else put_in_words(more))
-
-
-def _parked(event: StepDone, more: str) -> str:
-    """Tell why a session is parked: a spending limit, or a failed turn."""
-    return (
-        f"held the session: {more}"
-        if event.row.startswith("limit")
-        else f"parked the session {more}"
-    )
 
 
 STEPS_SHORTLY: dict[str, str] = {

@@ -135,12 +135,10 @@ def summarise(found: list[Event]) -> Summary:
         fixes=counts.count(Count.FIX),
         rounds=counts.count(Count.ROUND),
         recoveries=rows.count("recover") + by_hand,
-        rotations=sum(_is_finished(event) for event in found),
+        rotations=sum(
+            isinstance(event, Rotation) and event.step is RotationStep.FINISHED for event in found
+        ),
     )
-
-
-def _is_finished(event: Event) -> bool:
-    return isinstance(event, Rotation) and event.step is RotationStep.FINISHED
 
 
 def _outcome(found: list[Event]) -> str:

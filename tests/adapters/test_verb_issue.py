@@ -13,7 +13,7 @@ import pytest
 
 from sm.cli.editor import keep
 from sm.config.load import load
-from sm.issues.look.polled import keep_outcome
+from sm.issues.look.tick_record import keep_outcome
 from sm.sessions.project import Project
 from tests.helpers import HANG_S, git
 from tests.hub import Hub

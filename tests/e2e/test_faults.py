@@ -9,8 +9,8 @@ import pytest
 
 from sm.adapters import procfs
 from sm.adapters.forge.model import ReviewState
+from sm.issues.look.issue_text import read_taken
 from sm.issues.look.reviews import read_taken as read_reviews
-from sm.issues.look.taken import read_taken
 from sm.issues.rules.matrix import ROWS
 from sm.sessions import plan
 from sm.sessions.history import StepVerb

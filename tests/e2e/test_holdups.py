@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.look.polled import read_polled
+from sm.issues.look.tick_record import read_polled
 from sm.store.files import create_exclusive
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage

@@ -32,7 +32,7 @@ from sm.config.schema import Config
 from sm.issues.act.reactor import react
 from sm.issues.look.snapshot import look
 from sm.issues.poll import tick
-from sm.messages import pausing
+from sm.messages import suspension
 from sm.plugins.cost import follower
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
@@ -345,7 +345,7 @@ class World:
         """Have dev-poll tick, and each session have its pass; with a `book` those of that alone."""
         projects = [one for one in self.projects if not book or one.name == book.project]
         if projects:
-            pausing.align(self.root)
+            suspension.align(self.root)
         for project in projects:
             with contextlib.suppress(SmError):
                 look(project)

@@ -41,8 +41,8 @@ from sm.context import health_log
 from sm.context.rotation import Cause, begin
 from sm.issues import placements
 from sm.issues.look import phase_file
-from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import snapshot
+from sm.issues.look.tick_record import Clock, Polled
 from sm.issues.rules.needs import Case
 from sm.issues.runners import KnownState, NodeRow, Placement, Standing
 from sm.messages import queue

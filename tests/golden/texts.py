@@ -21,7 +21,7 @@ from sm.context import rotation_texts
 from sm.context.rotation import Cause, MessageKey, MessageKind, begin
 from sm.issues.rules import supervision
 from sm.issues.rules.allowance import Allowance, LimitStage, TurnAtLimit
-from sm.issues.rules.found import Left
+from sm.issues.rules.leftover import Left
 from sm.issues.rules.material import Edited, EditedReview, Material
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need

@@ -9,7 +9,7 @@ from pathlib import Path
 from sm.base import plugin
 from sm.base.plugin import Plugin
 from sm.config.schema import Config
-from sm.issues.look.polled import Clock, Polled
+from sm.issues.look.tick_record import Clock, Polled
 from sm.issues.ticks import Listener, Tick, tell_listeners
 from sm.store.files import append_line
 from sm.store.paths import Root

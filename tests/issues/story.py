@@ -18,7 +18,7 @@ from msgspec import json, structs
 from sm.adapters.forge.model import BOT, CheckState, PullState, ReviewState
 from sm.config.load import load
 from sm.issues.look import snapshot, wishes
-from sm.issues.look.brought import LookShare
+from sm.issues.look.look_share import LookShare
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot_as_wished
 from sm.issues.look.wishes import Ear

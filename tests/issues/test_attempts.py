@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.look import brought, snapshot, wishes
+from sm.issues.look import look_share, snapshot, wishes
 from sm.issues.start import TakenError, begin_placed
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
@@ -246,7 +246,7 @@ def test_a_start_waits_for_no_look_that_comes_when_it_is_over(
     wait_for(stage.told, "the first prompt")
     second = take_over(stage.project, placement, "two")
     seen = snapshot.look(stage.project)
-    share = brought.narrow(
+    share = look_share.narrow(
         stage.project.settings, seen, [issue.number], account="", lasts_s=300.0, wait_s=30.0
     )
     snapshot.adopt(two.project, share)

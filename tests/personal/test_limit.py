@@ -20,7 +20,7 @@ from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.messages import queue
 from sm.messages.queue import MessageFolder
-from sm.messages.stopping import StopResult
+from sm.messages.turn_stop import StopResult
 from sm.personal import limit
 from sm.personal.reactor import run_pass
 from sm.sessions import spending_hold

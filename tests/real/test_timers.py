@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.messages import pausing, queue
+from sm.messages import queue, suspension
 from sm.messages.follow_up import HELD_FRAME
 from sm.messages.queue import MessageFolder
 from sm.sessions import agent_state, turn
@@ -44,8 +44,8 @@ def test_a_timer_begins_no_turn_in_a_paused_session_and_is_handed_over_later(
     api.say(Reply("", tools=(Tool("CronCreate", TIMER),)))
     assert managed.send("Make a timer.") == ACCEPTED
     managed.wait_state(State.IDLE)
-    session, part = managed.session, pausing.name_session(managed.session)
-    pausing.begin(managed.root, [part], "ada")
+    session, part = managed.session, suspension.name_session(managed.session)
+    suspension.begin(managed.root, [part], "ada")
     before = len(api.main)
 
     def held() -> list[str]:
@@ -55,6 +55,6 @@ def test_a_timer_begins_no_turn_in_a_paused_session_and_is_handed_over_later(
     assert held() == [HELD_FRAME + PROMPT]
     assert len(api.main) == before, "nothing was asked for"
     assert managed.state is State.IDLE
-    pausing.end(managed.root, [part], "ada")
+    suspension.end(managed.root, [part], "ada")
     wait_for(lambda: len(api.main) > before, "the agent to get it")
     assert "This was to begin by itself" in "\n".join(api.main[before].said)

@@ -20,7 +20,7 @@ from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.messages import delivery, pausing, queue
+from sm.messages import delivery, queue, suspension
 from sm.messages.queue import Message, MessageFolder
 from sm.sessions import agent as agents
 from sm.sessions import agent_state, turn
@@ -244,15 +244,15 @@ def test_a_paused_session_is_not_woken_by_its_client_at_the_reset(
     assert untamed.send("Begin.") == ACCEPTED
     untamed.wait_state(State.LIMITED)
     wait_for(lambda: shows(untamed, "Continuing automatically"), "what the client means to do")
-    session, part = untamed.session, pausing.name_session(untamed.session)
-    pausing.begin(untamed.root, [part], "ada")
+    session, part = untamed.session, suspension.name_session(untamed.session)
+    suspension.begin(untamed.root, [part], "ada")
 
     def held() -> list[str]:
         return [one.text for one in queue.list_messages(session.dir, MessageFolder.WAITING)]
 
     wait_for(lambda: any(WAITED_OUT in text for text in held()), "its attempt", HANG_S)
     assert len(api.main) == 1, "nothing was asked for"
-    pausing.end(untamed.root, [part], "ada")
+    suspension.end(untamed.root, [part], "ada")
     wait_for(lambda: len(api.main) > 1, "the agent to go on")
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from sm.adapters import procfs
 from sm.adapters.forge.model import BOT
-from sm.issues.look import brought
+from sm.issues.look import look_share
 from sm.issues.runners import Standing
 from sm.plugins.hosts.slurm import shares
 from sm.plugins.hosts.slurm.queue import name_job
@@ -192,11 +192,11 @@ def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> Non
         assert session
 
         def is_brought() -> bool:
-            came = brought.read(session.root.project("harb"))
+            came = look_share.read(session.root.project("harb"))
             return came is not None and came.is_about(session)
 
         poll_until(world, is_brought, "a look to be brought")
-        came = brought.read(session.root.project("harb"))
+        came = look_share.read(session.root.project("harb"))
         assert came
         assert [one.number for one in came.seen.issues] == [issue.number]
         assert came.seen.taken_at < came.came_at - shares.CARRY_S + 1

@@ -10,7 +10,7 @@ from msgspec import convert, structs
 
 from sm.__main__ import run
 from sm.issues.act.effects import EFFECTS
-from sm.issues.rules.facts import Policy
+from sm.issues.rules.decision_input import Policy
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
@@ -200,7 +200,7 @@ def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "limits", "told"),
+    ("row", "policy", "told"),
     [
         ("ci-timeout", structs.replace(POLICY, ci_timeout_s=2700), "no result of CI in time (45m)"),
         (
@@ -217,9 +217,9 @@ def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
     ],
 )
 def test_a_limit_is_told_as_it_was_in_force(
-    project: Project, row: str, limits: Policy, told: str
+    project: Project, row: str, policy: Policy, told: str
 ) -> None:
-    decided = kinds.Decided(session="dev-harb-7", row=row, limits=BY_NAME[row].list_limits(limits))
+    decided = kinds.Decided(session="dev-harb-7", row=row, limits=BY_NAME[row].list_limits(policy))
     journal.record(project.root.journal, decided)
     assert read_story(project, 7).entries[0].told == told
     assert put_in_words(row) == tell_shortly(decided)

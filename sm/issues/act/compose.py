@@ -26,9 +26,15 @@ from sm.context.rotation_texts import Form, name_document
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import discussion, escalation, reviews
 from sm.issues.look.answers import read_texts
+from sm.issues.look.issue_text import (
+    find_trust,
+    is_trusted_comment,
+    issue_of,
+    make_issue,
+    read_taken,
+)
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import full_check
-from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, LongText, Material

@@ -22,7 +22,7 @@ from sm.context import documents
 from sm.issues.act import limiting
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import SessionProblem
-from sm.issues.look import phase_file, reviews, taken
+from sm.issues.look import issue_text, phase_file, reviews
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.observe import find_first
 from sm.issues.look.snapshot import last_snapshot
@@ -35,7 +35,7 @@ from sm.messages.alerts import note
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import StopResult, stop_all
+from sm.messages.turn_stop import StopResult, stop_all
 from sm.sessions import agent, agent_process, agent_state, monitors, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, StepVerb
@@ -149,7 +149,7 @@ def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    taken.adopt(session.dir, decode(step.text, Edited))
+    issue_text.adopt(session.dir, decode(step.text, Edited))
     return ""
 
 
@@ -173,7 +173,7 @@ def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> st
 
 
 def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    issue = taken.issue_of(session)
+    issue = issue_text.issue_of(session)
     pull = session.project.forge.pulls.open(
         branch=session.record.branch,
         base=session.record.base,
@@ -307,7 +307,7 @@ def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> st
 def _why_not_in_backlog(session: IssueSession) -> str:
     # An issue with the label is worked on as it stands. A stranger may have changed its text, and
     # no trusted person has read that.
-    if not taken.is_untouched(session):
+    if not issue_text.is_untouched(session):
         return "the text was edited by an account that is not trusted"
     if any(
         one.verb is StepVerb.LABEL_BLOCKED and one.trouble for one in read_receipts(session.dir)

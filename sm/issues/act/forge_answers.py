@@ -34,7 +34,7 @@ from sm.issues.act.forge_requests import (
     list_requests,
     put_off,
 )
-from sm.issues.look import reviews, taken
+from sm.issues.look import issue_text, reviews
 from sm.issues.look.snapshot import Snapshot, full_check, last_snapshot, whole_snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -90,11 +90,11 @@ def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
     project, trust = session.project, _read_last_look(session).trust(session.project.settings)
     found = project.forge.issues.read(asked.number)
     if asked.number == session.issue:
-        known = taken.issue_of(session)
+        known = issue_text.issue_of(session)
         title, body = known.title, known.body
     else:
         source = project.forge.issues.read_source(asked.number)
-        taken.check_source(project, asked.number, source)
+        issue_text.check_source(project, asked.number, source)
         title, body = source.title, source.body
     said = project.forge.issues.read_comments(asked.number) if found.comments else ()
     comments = tuple(_keep_trusted_comments(said, trust))
@@ -178,7 +178,7 @@ def _check_readable(session: IssueSession, pull: PullRequest, trust: Trust) -> N
 
 def _keep_trusted_comments(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
     """Return the comments of trusted people, and ours."""
-    return (one for one in comments if one.marker or taken.is_trusted_comment(one, trust))
+    return (one for one in comments if one.marker or issue_text.is_trusted_comment(one, trust))
 
 
 # Requests that write
@@ -187,7 +187,7 @@ def _keep_trusted_comments(comments: Iterable[Comment], trust: Trust) -> Iterabl
 def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
     body = redact(asked.text)
     if asked.number == session.issue and not asked.on_pull:
-        taken.refuse_another(session)
+        issue_text.refuse_another(session)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
     forge = session.project.forge
     if asked.on_pull:

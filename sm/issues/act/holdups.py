@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sm.base.need import NeedKind
 from sm.config import duration
-from sm.issues.look.polled import TickSilence, read_silence
 from sm.issues.look.room import list_shortages
+from sm.issues.look.tick_record import TickSilence, read_silence
 from sm.messages import alerts
 from sm.sessions.session import IssueSession
 from sm.store.files import create_exclusive, read_guarded

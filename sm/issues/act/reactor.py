@@ -34,11 +34,12 @@ from sm.issues.act.effects import (
 from sm.issues.act.forge_answers import answer_requests
 from sm.issues.act.holdups import tell_of_holdups
 from sm.issues.act.problem import SessionProblem, read_problem, write_problem
-from sm.issues.look import discussion, reviews, taken
+from sm.issues.look import discussion, issue_text, reviews
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import Decision, HeldReaction, decide
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.decision_input import Life
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.spending import WHILE_PAUSED
 from sm.issues.work import locks, slots
@@ -186,7 +187,7 @@ def _tend(session: IssueSession) -> float:
     seen_to = (
         context,
         *(channel.listen for channel in people.open_channels(session)),
-        lambda: taken.watch(session),
+        lambda: issue_text.watch(session),
         lambda: reviews.watch(session),
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
@@ -235,8 +236,8 @@ def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> P
 def _refuse_another(session: IssueSession) -> None:
     """Leave another issue with the same number alone; only a person's command to end goes on."""
     try:
-        taken.refuse_another(session)
-    except taken.AnotherIssueError:
+        issue_text.refuse_another(session)
+    except issue_text.AnotherIssueError:
         if not fold(plans.read_receipts(session.dir)).has(KILLED):
             raise
 
@@ -486,7 +487,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         _check_hands(session, plan)
     try:
         if verb in ISSUE_VERBS:
-            taken.refuse_another(session)
+            issue_text.refuse_another(session)
         return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:
         return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)

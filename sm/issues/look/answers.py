@@ -14,7 +14,7 @@ from sm.channels import people
 from sm.channels.channel import Asked, PersonReply
 from sm.channels.comments import COMMENT
 from sm.issues.look.brief import cut
-from sm.issues.look.taken import is_trusted_comment
+from sm.issues.look.issue_text import is_trusted_comment
 from sm.sessions.history import Escalation
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_irreplaceable

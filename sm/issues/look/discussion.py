@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Comment, PullState
+from sm.issues.look.issue_text import find_trust, is_trusted_comment
 from sm.issues.look.snapshot import last_snapshot
-from sm.issues.look.taken import find_trust, is_trusted_comment
 from sm.sessions.history import fold
 from sm.sessions.plan import read_receipts
 from sm.sessions.session import IssueSession

@@ -30,10 +30,11 @@ from sm.issues import meters
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
+from sm.issues.look.issue_text import read_edited
 from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
-from sm.issues.look.taken import read_edited
-from sm.issues.rules.facts import Facts, Life, Policy, name_run
+from sm.issues.rules.decision_input import Life, Policy
+from sm.issues.rules.facts import Facts, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
 from sm.sessions import (
@@ -97,22 +98,19 @@ def observe(session: IssueSession, *, newer_than: float = 0.0) -> Observation:
 
     """
     found = _observe(session, newer_than)
-    if _may_be_merged(found.facts):
+    if found.facts.awaits and found.facts.pull is PullState.OPEN and not found.facts.pushed:
         # A look asks for the branches last: the merge may have come in between.
         found = _observe(session, time.time())
     return found
 
 
-def _may_be_merged(facts: Facts) -> bool:
-    """Whether the base has all that an open pull request offers."""
-    return facts.awaits and facts.pull is PullState.OPEN and not facts.pushed
-
-
 def _observe(session: IssueSession, newer_than: float) -> Observation:
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
-    life = _life(session)
+    life = Life.ALIVE if agent_process.is_reachable(session.tmux, session) else Life.GONE
     told = _signs(session, screen_state.correct(session).told)
-    shown = _screen(session) if told and _shows_more(told) else None
+    # A dialog may be open before the first hook is called, or has no payload.
+    shows_more = told and (told.dialog_at is not None or told.starting_at is not None)
+    shown = _screen(session) if shows_more else None
     if told and shown:
         told = _correct(told, shown)
     written = _read_phase(session, _read_corrected)
@@ -180,11 +178,6 @@ def _read_corrected(session: IssueSession) -> PhaseWrite | None:
         not_before=session.record.created_at,
         is_known=lambda write: any(write == one.write for one in plan.read_receipts(session.dir)),
     )
-
-
-def _shows_more(told: Signs) -> bool:
-    """Whether a dialog may be open before the first hook is called, or has no payload."""
-    return told.dialog_at is not None or told.starting_at is not None
 
 
 def _correct(told: Signs, shown: Screen) -> Signs:
@@ -312,10 +305,6 @@ def _own_pull(session: IssueSession, seen: Snapshot, history: History) -> PullRe
     # A merged one that still has its branch was never finished: the state was lost.
     unfinished = pull.state is PullState.MERGED and seen.head(session.record.branch) == pull.head
     return pull if unfinished else None
-
-
-def _life(session: IssueSession) -> Life:
-    return Life.ALIVE if agent_process.is_reachable(session.tmux, session) else Life.GONE
 
 
 def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:

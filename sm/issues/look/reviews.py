@@ -13,6 +13,7 @@ from msgspec import structs
 
 from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
 from sm.adapters.forge.trust import Trust
+from sm.issues.look.issue_text import find_trust
 from sm.issues.look.kept_text import (
     Heeded,
     KeptPart,
@@ -22,7 +23,6 @@ from sm.issues.look.kept_text import (
     pass_over,
 )
 from sm.issues.look.snapshot import last_snapshot
-from sm.issues.look.taken import find_trust
 from sm.issues.rules.material import EditedReview
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_rebuildable

@@ -98,7 +98,7 @@ def find_shortages(limits: KeepFree, folders: Iterable[Path]) -> Iterator[Shorta
     disks: dict[int, Path] = {}
     for folder in folders:
         with contextlib.suppress(OSError):
-            there = _find_existing(folder)
+            there = next(one for one in (folder, *folder.parents) if one.exists())
             disks.setdefault(there.stat().st_dev, there)
     for folder in disks.values():
         with contextlib.suppress(OSError):
@@ -106,11 +106,6 @@ def find_shortages(limits: KeepFree, folders: Iterable[Path]) -> Iterator[Shorta
     if text := explain_bytes("memory", measure_memory(), limits.memory * MEGABYTE):
         command = "ps -eo rss,pid,args --sort=-rss | head"
         yield Shortage("memory", "memory is nearly used up", text, command)
-
-
-def _find_existing(folder: Path) -> Path:
-    """Return the folder, or the one in which it will be made."""
-    return next(one for one in (folder, *folder.parents) if one.exists())
 
 
 def _measure_disk(folder: Path, least: int) -> Iterator[Shortage]:

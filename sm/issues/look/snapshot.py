@@ -13,7 +13,6 @@ import math
 import os
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from sm.adapters.forge.model import (
     Batch,
@@ -30,9 +29,9 @@ from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
-from sm.issues.look import brought, webhooks, wishes
+from sm.issues.look import look_share, webhooks, wishes
 from sm.issues.look.brief import brief_issue, brief_pull, cut
-from sm.issues.look.brought import Brought, LookShare
+from sm.issues.look.look_share import Brought, LookShare
 from sm.issues.look.seen import Snapshot as Snapshot
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -86,23 +85,23 @@ def _find_brought(
 ) -> Snapshot | None:
     """Return the look that was brought, if it will do, or the one that comes as we wish for it."""
     directory, now = project.root.project(project.name), time.time()
-    came = brought.read(directory)
+    came = look_share.read(directory)
     if came is None or not came.lasts(now):
         return None
-    newer_than = max(newer_than, brought.read_written_at(directory))
+    newer_than = max(newer_than, look_share.read_written_at(directory))
     if not _answers(directory, came, newer_than, session):
         if _usable(project, newer_than):
             return None
         came = _await_brought(project, came, newer_than, session)
-    if came:
-        _put_off_until(directory, came.until, now)
+    if came and _is_due(directory, now):
+        _write_due_at(directory, came.until)
     return came.seen if came else None
 
 
 def _answers(
     directory: ProjectDir, came: Brought, newer_than: float, session: IssueSession | None
 ) -> bool:
-    return came.answers(newer_than, session) and brought.is_newest(directory)
+    return came.answers(newer_than, session) and look_share.is_newest(directory)
 
 
 def _await_brought(
@@ -114,12 +113,12 @@ def _await_brought(
     directory, deadline = project.directory, Deadline(came.share.wait_s)
     while not deadline.is_over:
         time.sleep(AWAIT_S)
-        last = brought.read(directory)
+        last = look_share.read(directory)
         if last and last.came_at != came.came_at:
             came = last
             if _answers(directory, came, newer_than, session):
                 return came
-    brought.end(directory, came)
+    look_share.end(directory, came)
     return None
 
 
@@ -127,7 +126,11 @@ def _snapshot(project: Project, newer_than: float) -> Snapshot:
     began = time.time()
     last = _usable(project, newer_than)
     if last is not None:
-        _put_off(project, last, began)
+        # If the forge takes few requests, or was changed just before the last look, the next one
+        # is due too early, and the monitors would look each second.
+        _renew(project, began)
+        if _is_due(project.directory, time.time()):
+            _write_due(project, last)
         return last
     with lock.hold(project.directory.snapshot_lock, timeout_s=120):
         last = _usable(project, newer_than, waits_since=began)
@@ -151,14 +154,14 @@ def last_whole_snapshot(directory: ProjectDir) -> Snapshot | None:
 
 def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     """Return the last look, however old it is; None also if the file was damaged."""
-    if brought.is_newest(directory) and (came := brought.read(directory)):
+    if look_share.is_newest(directory) and (came := look_share.read(directory)):
         return came.seen
     return _read_own(directory)
 
 
 def last_brought(directory: ProjectDir, session: IssueSession) -> Snapshot | None:
     """Return the last look that was brought for the session, if it is still believed, or None."""
-    came = brought.read(directory)
+    came = look_share.read(directory)
     return came.seen if came and came.lasts(time.time()) and came.is_about(session) else None
 
 
@@ -176,10 +179,10 @@ def adopt(project: Project, share: LookShare) -> None:
 
     """
     directory = project.directory
-    brought.check(project, share)
+    look_share.check(project, share)
     with lock.hold(directory.snapshot_lock, timeout_s=ADOPT_S):
         before = _read_told(project)
-        came = brought.keep(directory, share)
+        came = look_share.keep(directory, share)
         crash_point("forge:brought")
         _wake_changed(project, before, came.seen)
         _write_due_at(directory, came.until)
@@ -227,7 +230,7 @@ def _find_pause_s(project: Project) -> float:
     pause_s = project.forge.pause_s()
     if not pause_s:  # mostly
         return 0.0
-    return project.forge.pause_s(brought.count_sharers(project.directory))
+    return project.forge.pause_s(look_share.count_sharers(project.directory))
 
 
 def find_longest_interval(settings: ProjectSettings) -> float:
@@ -265,7 +268,7 @@ def _is_due_since(directory: ProjectDir, at: float) -> bool:
 def _read_told(project: Project) -> Snapshot | None:
     """Return the last look, ours or brought, if all sessions that it concerns were woken."""
     directory = project.directory
-    if brought.is_newest(directory) and (came := brought.read(directory)):
+    if look_share.is_newest(directory) and (came := look_share.read(directory)):
         return came.seen if _is_due_since(directory, came.came_at) else None
     last = _read_own(directory)
     return last if last is not None and _is_told(project, last) else None
@@ -297,24 +300,6 @@ def _write_due_at(directory: ProjectDir, at: float) -> None:
     write_atomic(directory.due, f"{math.ceil(at)}\n", mtime_ns=time.time_ns())
 
 
-def _put_off(project: Project, last: Snapshot, at: float) -> None:
-    """Put the next look off for the monitors while `last` will do; else they look each second.
-
-    That happens while the forge takes few requests: then the time of the next look is too early.
-    And it happens if the forge was changed just before `last`: then its sign seems newer, although
-    nothing has changed since. `at` is when that was found out, in seconds since 1970.
-    """
-    _renew(project, at)
-    if _is_due(project.directory, time.time()):
-        _write_due(project, last)
-
-
-def _put_off_until(directory: ProjectDir, until: float, now: float) -> None:
-    """Put the next look off after one that was brought: the next one comes by itself."""
-    if _is_due(directory, now):
-        _write_due_at(directory, until)
-
-
 def _is_due(directory: ProjectDir, now: float) -> bool:
     said = (read_guarded(directory.due, 100) or b"").decode("ascii", "replace").strip()
     due = read_seconds(said)
@@ -325,12 +310,9 @@ def _renew(project: Project, at: float) -> None:
     """Date the last look no earlier than the forge's sign, as nothing had changed by then."""
     seen, mtime_ns = project.directory.snapshot, backdate(at)
     with contextlib.suppress(FileNotFoundError):
-        if any(_is_newer(sign, seen) for sign in list_signs(project.forge)[:1]):
+        signs = list_signs(project.forge)[:1]
+        if any(sign.stat().st_mtime_ns > seen.stat().st_mtime_ns for sign in signs):
             os.utime(seen, ns=(mtime_ns, mtime_ns))
-
-
-def _is_newer(path: Path, other: Path) -> bool:
-    return path.stat().st_mtime_ns > other.stat().st_mtime_ns
 
 
 def look_for_webhook(project: Project) -> None:

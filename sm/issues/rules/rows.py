@@ -11,7 +11,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sm.base.phase import Phase
-from sm.issues.rules.facts import Facts, Life, Policy
+from sm.issues.rules.decision_input import Life, Policy
+from sm.issues.rules.facts import Facts
 from sm.sessions.history import Count, StepVerb
 from sm.sessions.presence_rule import Disturbance
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.issues.rules.allowance import STOPPING, STOPS, LimitStage, TurnAtLimit
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.decision_input import Life
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.rows import PhaseCondition, Row, Step
 from sm.sessions.failure import LONG_PARK_S
 from sm.sessions.history import Count, Halt, StepVerb
@@ -29,17 +30,13 @@ ANY = PhaseCondition()
 
 def must_stop(f: Facts) -> bool:
     """Say whether a turn that is to end at once runs. Without hooks one may run at any time."""
-    if f.session is Life.GONE or not _must_spend_nothing(f):
+    is_due = f.allowance is not None and f.allowance.stops(f.now, f.held_since)
+    if f.session is Life.GONE or not is_due:
         return False
     if f.signs is None:
         return True
     # Processes that it has left in the background may be agents.
     return (f.turn_runs or f.signs.doing == "waiting") and not _writes_document(f)
-
-
-def _must_spend_nothing(f: Facts) -> bool:
-    """Whether a limit is used up, or the spending is unknown for too long."""
-    return f.allowance is not None and f.allowance.stops(f.now, f.held_since)
 
 
 def _writes_document(f: Facts) -> bool:

@@ -16,7 +16,7 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from sm.issues.rules.found import MOMENT_S, IssueStanding, Left, Owner, Thing
+from sm.issues.rules.leftover import MOMENT_S, IssueStanding, Left, Owner, Thing
 
 
 class ProjectWords(Struct, frozen=True):

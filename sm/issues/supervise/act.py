@@ -11,7 +11,7 @@ from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git_push import PushRefusedError
 from sm.base.errors import SmError
 from sm.base.issue_id import spell
-from sm.issues.rules.found import Left, Thing
+from sm.issues.rules.leftover import Left, Thing
 from sm.issues.rules.supervision import By, RepairAct, Ruling, judge
 from sm.issues.start import identify, put_on_record, settle
 from sm.issues.supervise.find import Scene, find_left

@@ -16,7 +16,7 @@ from sm.base.errors import StateError
 from sm.base.issue_id import IssueId, rank, read_part, spell
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.found import IssueStanding, Left, Owner, Thing
+from sm.issues.rules.leftover import IssueStanding, Left, Owner, Thing
 from sm.issues.rules.supervision import ProjectWords
 from sm.issues.start import is_started
 from sm.issues.work import claim, kept_worktrees, locks, remnants

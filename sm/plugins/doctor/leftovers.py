@@ -11,7 +11,7 @@ from sm.adapters.procfs import Process
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, last_snapshot, look
-from sm.issues.rules.found import Left, Thing
+from sm.issues.rules.leftover import Left, Thing
 from sm.issues.rules.supervision import By, ProjectWords, Ruling, judge
 from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene

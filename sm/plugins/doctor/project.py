@@ -14,8 +14,8 @@ from sm.base.text import one_line
 from sm.config import duration
 from sm.issues import meters
 from sm.issues.look import webhooks
-from sm.issues.look.polled import read_polled
 from sm.issues.look.room import find_shortages, list_shortages
+from sm.issues.look.tick_record import read_polled
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
 from sm.plugins.doctor.leftovers import check_left
 from sm.plugins.doctor.machine import word_shortage
@@ -25,7 +25,7 @@ from sm.setup.finding import Finding, fail, ok, warn
 from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
-from sm.views.polling import find_silence, is_waited_for, word_silence
+from sm.views.poll_absence import find_silence, is_waited_for, word_silence
 from sm.views.session import read_last_look
 
 

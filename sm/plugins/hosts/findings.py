@@ -10,7 +10,7 @@ from sm.base.decoding import decode
 from sm.base.text import one_line
 from sm.base.version import version
 from sm.helper.lines import decode_line
-from sm.issues.look.brought import describe_basis
+from sm.issues.look.look_share import describe_basis
 from sm.plugins.hosts.node.facts import (
     NodeFacts,
     find_account,

@@ -249,7 +249,7 @@ def begin(
     ctx: click.Context, project: str, issue: IssueId, attempt: int, claim: str, rules: str
 ) -> None:
     """Begin the session of an attempt here; print its id."""
-    from sm.issues.look.taken import UntrustedTextError
+    from sm.issues.look.issue_text import UntrustedTextError
     from sm.issues.start import SettledError, TakenError
     from sm.plugins.hosts import wire
     from sm.plugins.hosts.node.attempts import begin

@@ -15,7 +15,7 @@ from sm.base.text import one_line
 from sm.config.load import load_any
 from sm.config.schema import AgentSettings
 from sm.context import levels, rotation_files
-from sm.messages import pausing
+from sm.messages import suspension
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
 from sm.personal import lifecycle
@@ -144,9 +144,9 @@ def pause_parts(call: Call[shapes.PauseRequest]) -> shapes.PauseAnswer:
     """Pause everything, projects or sessions."""
     wish = call.body
     parts, by = _find_parts(call, wish.targets, wish.requester_session_id)
-    notes = pausing.begin(call.root, parts, by, one_line(wish.reason))
+    notes = suspension.begin(call.root, parts, by, one_line(wish.reason))
     if wish.now:
-        notes += pausing.stop_turns(call.root, parts)
+        notes += suspension.stop_turns(call.root, parts)
     return _tell_paused(call.root, notes)
 
 
@@ -154,7 +154,7 @@ def resume_parts(call: Call[shapes.ResumeRequest]) -> shapes.PauseAnswer:
     """Let paused parts go on."""
     wish = call.body
     parts, by = _find_parts(call, wish.targets, wish.requester_session_id)
-    return _tell_paused(call.root, pausing.end(call.root, parts, by))
+    return _tell_paused(call.root, suspension.end(call.root, parts, by))
 
 
 def _find_parts(
@@ -164,8 +164,8 @@ def _find_parts(
     source = call.machine.source
     config = load_any(source, os.environ, Path.cwd()) if source else None
     projects = [project.name for project in config.projects] if config else []
-    parts = pausing.find_parts(call.root, targets, projects)
-    return parts, pausing.name_caller(call.root, _caller(call.root, requester), parts)
+    parts = suspension.find_parts(call.root, targets, projects)
+    return parts, suspension.name_caller(call.root, _caller(call.root, requester), parts)
 
 
 def _tell_paused(root: Root, notes: list[str]) -> shapes.PauseAnswer:

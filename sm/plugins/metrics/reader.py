@@ -15,7 +15,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.refusal import Status
 from sm.base.text import one_line
-from sm.issues.look.polled import read_polled
+from sm.issues.look.tick_record import read_polled
 from sm.passes.tally import read_sums
 from sm.plugins.cost.ledger.sums import Sum
 from sm.plugins.cost.report import read_known_models

@@ -17,7 +17,7 @@ from sm.base.text import one_line, printable
 from sm.plugins.top.listing import Entry
 from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.open_need import OpenNeed
-from sm.views.polling import START
+from sm.views.poll_absence import START
 from sm.views.session_row import Mark, SessionRow
 from sm.views.states import ShownState
 from sm.views.times import format_age

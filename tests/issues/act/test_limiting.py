@@ -14,7 +14,7 @@ from sm.issues import meters
 from sm.issues.act import effects
 from sm.issues.act.reactor import react
 from sm.issues.rules.allowance import Allowance, LimitStage
-from sm.messages.stopping import StopResult
+from sm.messages.turn_stop import StopResult
 from sm.sessions import plan as plans
 from sm.sessions import spending_hold
 from sm.sessions.history import STOPPED, StepVerb

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from sm.adapters.forge.model import hash_text
-from sm.issues.look import reviews, taken
+from sm.issues.look import issue_text, reviews
+from sm.issues.look.issue_text import TEXT, TITLE, TakenIssue
 from sm.issues.look.kept_text import Heeded, KeptPart, KeptText
-from sm.issues.look.taken import TEXT, TITLE, TakenIssue
 from sm.store.paths import Root
 
 KNOWN = TakenIssue("Mend it", "It is broken.", "ada", 1000.0, seen="0123")
@@ -72,7 +72,7 @@ def test_the_files_of_an_earlier_version_are_read(root: Root) -> None:
     )
     for file in (directory.issue, directory.reviews):
         file.chmod(0o600)
-    assert taken.read_taken(directory) == KNOWN
+    assert issue_text.read_taken(directory) == KNOWN
     [review] = reviews.read_taken(directory).values()
     assert (review.list_parts(), review.seen) == ({"review": "No."}, "r1")
     assert review.passed_over == {"review": "0f"}

@@ -15,7 +15,8 @@ from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
 from sm.issues.rules.allowance import BLIND_S, Allowance, LimitStage
 from sm.issues.rules.decide import Decision, decide
-from sm.issues.rules.facts import Facts, Life, Policy
+from sm.issues.rules.decision_input import Life, Policy
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.account_fault import AccountCourse, Consequence

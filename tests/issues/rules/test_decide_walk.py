@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.issues.rules.decide import Decision
-from sm.issues.rules.facts import REMINDERS, Facts, Policy
+from sm.issues.rules.decision_input import Policy
+from sm.issues.rules.facts import REMINDERS, Facts
 from sm.sessions.failure import FailureCause
 from sm.sessions.history import StepVerb
 from tests.chance import walks

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from sm.adapters.forge.model import CheckState
 from sm.base.phase import Phase
 from sm.issues.rules.decide import decide
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.decision_input import Life
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME
 from sm.sessions.failure import PATIENCE, FailureCause
 from sm.sessions.presence_rule import Hands

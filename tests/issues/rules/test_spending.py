@@ -20,7 +20,8 @@ from sm.issues.rules.allowance import (
     LimitStage,
 )
 from sm.issues.rules.decide import decide
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.decision_input import Life
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.needs import Case, describe_need, find_waiting
 from sm.issues.rules.rows import Row

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.git_locks import OLD_S
-from sm.issues.rules.found import MOMENT_S, IssueStanding, Left, Owner, Thing
+from sm.issues.rules.leftover import MOMENT_S, IssueStanding, Left, Owner, Thing
 from sm.issues.rules.supervision import BY_NAME, ROWS, By, ProjectWords, RepairAct, judge
 from sm.issues.supervise.act import ACTS, STARTS
 from tests.helpers import REPOSITORY

@@ -16,7 +16,7 @@ from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import BOT, PullState
 from sm.base.errors import SmError, TemporaryError
 from sm.config.load import load
-from sm.issues.look.polled import Clock, Polled
+from sm.issues.look.tick_record import Clock, Polled
 from sm.issues.ticks import Tick
 from sm.plugins.cost import bill, follower
 from sm.plugins.cost.bill import PATIENCE_S, close_gone, price_late

@@ -15,7 +15,7 @@ from sm.adapters.forge.local import forge
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.config.load import load
-from sm.issues.rules.found import MOMENT_S
+from sm.issues.rules.leftover import MOMENT_S
 from sm.issues.work import claim
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import HandoffClient

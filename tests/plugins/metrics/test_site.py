@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_plain
 
 from sm.adapters.forge.model import CheckState
-from sm.issues.look.polled import Clock, Polled
+from sm.issues.look.tick_record import Clock, Polled
 from sm.passes.tally import BOUNDS, PassEnd, Sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.rest.state import ForgeFiles

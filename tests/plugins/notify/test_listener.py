@@ -9,7 +9,7 @@ import pytest
 
 from sm.base import plugin
 from sm.config.load import load
-from sm.issues.look.polled import Clock, Polled
+from sm.issues.look.tick_record import Clock, Polled
 from sm.issues.ticks import Tick
 from sm.plugins import OURS
 from sm.plugins.notify.listener import is_wanted, list_addresses

@@ -12,7 +12,7 @@ from msgspec import structs, to_builtins
 from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.issues import placements
-from sm.issues.look.polled import Clock, Polled
+from sm.issues.look.tick_record import Clock, Polled
 from sm.issues.rules.needs import Case
 from sm.issues.runners import Hindrance, NodeRow, Placement, Standing
 from sm.issues.ticks import Tick

@@ -12,10 +12,10 @@ from typing import Protocol, runtime_checkable
 from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId
-from sm.issues.look import brought
-from sm.issues.look.brought import LookShare
-from sm.issues.look.polled import read_polled
+from sm.issues.look import look_share
+from sm.issues.look.look_share import LookShare
 from sm.issues.look.seen import Snapshot
+from sm.issues.look.tick_record import read_polled
 from sm.issues.runners import Placement, Runner
 from sm.sessions.project import Project
 
@@ -64,7 +64,7 @@ def bring(
     wait_s = WAIT_S if hears_wishes else 0.0
 
     def make(issues: Collection[IssueId]) -> LookShare:
-        return brought.narrow(
+        return look_share.narrow(
             project.settings,
             seen,
             issues,

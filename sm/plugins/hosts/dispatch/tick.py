@@ -14,9 +14,9 @@ from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.issue_id import IssueId, read_part, spell
 from sm.issues import placements, runners
-from sm.issues.look import backlog, taken
+from sm.issues.look import backlog, issue_text
 from sm.issues.look.backlog import is_workable
-from sm.issues.look.taken import UntrustedTextError
+from sm.issues.look.issue_text import UntrustedTextError
 from sm.issues.runners import KnownState, NodeRefusedError, Placement, Runner, Standing
 from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
@@ -301,7 +301,7 @@ def _claim(away: Survey, project: Project, order: StartOrder) -> Placement | Non
         now = project.forge.issues.read(number)
         if not is_due(project.settings, now, ours=False):
             return None
-        taken.check_source(project, number, project.forge.issues.read_source(number))
+        issue_text.check_source(project, number, project.forge.issues.read_source(number))
         placement = takeover.claim_for(project, number, runner, host)
         if placement is None:
             return None

@@ -10,8 +10,8 @@ from msgspec import Struct
 from sm.adapters.forge.protocol import Accounted
 from sm.adapters.git import Git
 from sm.base.errors import SmError
-from sm.issues.look.brought import describe_basis
-from sm.issues.look.polled import read_polled, read_silence
+from sm.issues.look.look_share import describe_basis
+from sm.issues.look.tick_record import read_polled, read_silence
 from sm.plugins.hosts.node.model import STATUS, AgentTrouble, list_troubles
 from sm.plugins.hosts.rules import MergeTerms, read_rules
 from sm.sessions.project import Project

@@ -10,7 +10,7 @@ from msgspec import DecodeError, structs
 from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.issues.look import snapshot, wishes
-from sm.issues.look.brought import LookShare
+from sm.issues.look.look_share import LookShare
 from sm.sessions.project import Project
 from sm.store.paths import Root
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct, json, structs
 
 from sm.base.errors import SmError
-from sm.issues.look.brought import LookShare
+from sm.issues.look.look_share import LookShare
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
 from sm.plugins.hosts.dispatch.shares import MakeShare

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.config.duration import Seconds
-from sm.issues.look.polled import (
+from sm.issues.look.tick_record import (
     LEAST_S,
     RAREST_S,
     Clock,

@@ -20,7 +20,7 @@ from sm.messages import queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import StopResult, stop_turn
+from sm.messages.turn_stop import StopResult, stop_turn
 from sm.sessions import monitors, pause, registry
 from sm.sessions.address import find
 from sm.sessions.caller import Caller, CallerError

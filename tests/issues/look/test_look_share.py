@@ -18,8 +18,8 @@ from msgspec import json, structs
 from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
 from sm.base.errors import UsageError
 from sm.config.schema import Labels
-from sm.issues.look import brought, snapshot, wishes
-from sm.issues.look.brought import LookShare
+from sm.issues.look import look_share, snapshot, wishes
+from sm.issues.look.look_share import LookShare
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Runner
@@ -112,7 +112,7 @@ def see(taken_at: float = 0.0, head: str = "a" * 40) -> Snapshot:
 def share(project: Project, seen: Snapshot | None = None, **promised: float) -> LookShare:
     """What is brought for session 7."""
     promise = {"lasts_s": 60.0, "wait_s": 0.0, "sharers": 1} | promised
-    made = brought.narrow(
+    made = look_share.narrow(
         project.settings,
         seen or see(),
         [NUMBER],
@@ -331,7 +331,7 @@ def test_a_wish_that_is_not_granted_is_the_last_one(
     snapshot.adopt(project, share(project, wait_s=0.2))
     snapshot.snapshot(project, newer_than=time.time(), session=session)
     assert len(own_looks) == 1
-    came = brought.read(project.directory)
+    came = look_share.read(project.directory)
     assert came
     assert not came.lasts(time.time()), "whoever brings it may be away"
     assert wishes.hear(project.root, os.getpid(), 0.0) == ["harb"]
@@ -394,7 +394,7 @@ def test_a_node_that_looks_by_itself_leaves_the_others_their_part_of_the_limit(
     forge.pause_each_s = project.settings.ci.poll_s
     snapshot.adopt(project, share(project, sharers=sharers))
     assert snapshot.find_interval(project, seen) == times * forge.pause_each_s
-    [brought_one] = filter(None, [brought.read(project.directory)])
-    long_ago = structs.replace(brought_one, came_at=time.time() - 2 * brought.SHARED_S)
-    brought._write(project.directory, long_ago)
+    [brought_one] = filter(None, [look_share.read(project.directory)])
+    long_ago = structs.replace(brought_one, came_at=time.time() - 2 * look_share.SHARED_S)
+    look_share._write(project.directory, long_ago)
     assert snapshot.find_interval(project, seen) == forge.pause_each_s, "they may be gone"

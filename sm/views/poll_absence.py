@@ -9,8 +9,8 @@ from sm.base.errors import SmError
 from sm.config import duration
 from sm.issues.look import backlog
 from sm.issues.look.backlog import list_ready
-from sm.issues.look.polled import MISSED, TickSilence, read_polled, read_silence
 from sm.issues.look.snapshot import Snapshot, find_longest_interval, last_snapshot
+from sm.issues.look.tick_record import MISSED, TickSilence, read_polled, read_silence
 from sm.issues.work import claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
