@@ -101,7 +101,10 @@ def write_question(path: Path, *, title: str, body: str, marker: str) -> Path:
         if not _is_ours(there):
             raise StateError(f"'{path}' is no question of ours: move it, it is in the way of one")
         put_away(path)
-    _make_folder(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StateError(f"cannot make the vault '{path.parent}': {error.strerror}") from error
     text = TEMPLATE.format(
         title=" ".join(normalise(title).split()) or "A question",
         mark=_mark(marker),
@@ -181,13 +184,6 @@ def _free_name(folder: Path, path: Path) -> Path:
         number += 1
         target = folder / f"{path.stem}-{number}{path.suffix}"
     return target
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StateError(f"cannot make the vault '{folder}': {error.strerror}") from error
 
 
 def _read(path: Path) -> str | None:

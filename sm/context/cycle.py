@@ -188,7 +188,12 @@ def follow(session: AnySession, record: RotationRecord) -> Iterator[RotationEven
     seen, over = 0, False
     while not over:
         over = not _goes_on(session, record)
-        events = _events(session, record.began_at)
+        recent = takewhile(
+            lambda event: event.at >= record.began_at,
+            journal.read_newest_first(session.root.journal),
+        )
+        mine = [e for e in recent if isinstance(e, RotationEvent) and e.session == session.name]
+        events = mine[::-1]
         yield from events[seen:]
         seen = max(seen, len(events))
         if not over:
@@ -201,15 +206,6 @@ def _goes_on(session: AnySession, record: RotationRecord) -> bool:
     except SmError:
         return False
     return known is not None and known.id == record.id
-
-
-def _events(session: AnySession, since: float) -> list[RotationEvent]:
-    """List the session's rotation events since that moment, oldest first."""
-    recent = takewhile(
-        lambda event: event.at >= since, journal.read_newest_first(session.root.journal)
-    )
-    mine = [e for e in recent if isinstance(e, RotationEvent) and e.session == session.name]
-    return mine[::-1]
 
 
 def find_outcome(session: AnySession, record: RotationRecord) -> RotationOutcome | None:

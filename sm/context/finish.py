@@ -37,7 +37,14 @@ def finish(session: Session, record: RotationRecord) -> None:
     """End the rotation: the agent goes on in its new context."""
     _begin_anew(session, record)
     _note(session, record)
-    _tell_if_frequent(session, record)
+    if record.cause is Cause.CYCLE:
+        count = len(health_log.find_cycles(session.root, session.name, time.time(), HOUR_S))
+        if count > 1:  # the context fills too fast
+            text = (
+                f"has needed {count} handoff cycles within an hour: its context fills up fast; for "
+                f"an hour the next one begins {RAISED:g} points later"
+            )
+            alerts.note(session, text, f"frequent:{record.id}")
     with suppress(SmError):  # the working directory may be gone
         folder = documents.find_folder(session, session.settings.cycle)
         documents.prune(folder, session.settings.cycle.keep, never=Path(record.document))
@@ -146,16 +153,3 @@ def _tell_agent(session: Session, record: RotationRecord, reason: str) -> None:
     ident = make_event_id(session, f"rotation:{record.id}:agent")
     queue.put(session.dir, Message(id=ident, text=text, mode=Mode.IMPORTANT))
     registry.poke(session.dir)
-
-
-def _tell_if_frequent(session: Session, record: RotationRecord) -> None:
-    """Tell a person if more than one automated cycle begins an hour: the context fills too fast."""
-    if record.cause is not Cause.CYCLE:
-        return
-    count = len(health_log.find_cycles(session.root, session.name, time.time(), HOUR_S))
-    if count > 1:
-        text = (
-            f"has needed {count} handoff cycles within an hour: its context fills up fast; for an "
-            f"hour the next one begins {RAISED:g} points later"
-        )
-        alerts.note(session, text, f"frequent:{record.id}")

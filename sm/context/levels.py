@@ -68,11 +68,6 @@ def find_switched(session: Session, *, on: bool, values: Mapping[str, object]) -
     else:
         switched = dict.fromkeys(("monitor", "cycle"), on)
     after = structs.replace(before, **(switched | dict(values)))
-    _check(session, after)
-    return after
-
-
-def _check(session: Session, after: OwnSettings) -> None:
     base = session.read_settings().monitor
     warning = after.warning_percentage or base.warning_percentage
     critical = after.critical_percentage or base.critical_percentage
@@ -81,3 +76,4 @@ def _check(session: Session, after: OwnSettings) -> None:
             f"a warning at {warning}% would come after what is critical at {critical}%: "
             "set both, with --warning and --critical"
         )
+    return after

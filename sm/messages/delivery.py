@@ -19,7 +19,7 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, Tmu
 from sm.base.errors import StateError
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
-from sm.messages import observe, offers, outcomes, prompt_outcome, queue
+from sm.messages import conversation, observe, outcomes, prompt_outcome, queue
 from sm.messages.decide import FirstAction, PendingAction, decide_handed, decide_waiting
 from sm.messages.draft import (
     RECEIPT_S,
@@ -88,7 +88,7 @@ def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -
         case MessageFolder.DONE:
             return Outcome(Status.ACCEPTED if session.profile.hooks else Status.TYPED)
         case MessageFolder.HANDED:
-            offer = offers.read(directory).get(ident)
+            offer = conversation.read_offers(directory).get(ident)
             handed = offer is not None and observe.may_confirm(session, offer)
             if refusal is Refusal.UNSENT:
                 return Outcome(Status.WAITING, refusal)
@@ -203,7 +203,7 @@ def _put_away_confirmed(session: Session) -> None:
         if queue.is_accepted(directory, message.id):
             outcomes.settle(session, message)
     outcomes.catch_up(session)
-    offers.tidy(directory)
+    conversation.tidy_offers(directory)
 
 
 def _look(session: Session, agent: Agent) -> Sight:
@@ -233,11 +233,11 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
         case PendingAction.PUT_AWAY:
             queue.accept(session.dir, message.id)
             outcomes.settle(session, message)
-            offers.tidy(session.dir)
+            conversation.tidy_offers(session.dir)
         case PendingAction.PUT_BACK:
             forget(session.tmux, sight.pane.id, *list_keys(message.id))
             queue.move(session.dir, message, MessageFolder.HANDED, MessageFolder.WAITING)
-            offers.tidy(session.dir)
+            conversation.tidy_offers(session.dir)
         case PendingAction.TAKE_BACK:
             assert isinstance(found.record, TypedMessage), "it is of a typed message alone"
             take_back(session, found.record)

@@ -25,7 +25,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import normalise
 from sm.messages import delivery, notification, queue, screen_state, unknown_screen
 from sm.messages.ids import derive_id
-from sm.messages.notification import Waiter, make_event_id, tell, tell_all
+from sm.messages.notification import make_event_id, tell, tell_all
 from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Message, MessageFolder, Mode
 from sm.sessions import account_faults, agent_state, hook_events, pause, terminal, turn
@@ -142,16 +142,12 @@ def tell_of_turns(session: Session, told: AgentState) -> None:
         return
     for waiter in notification.list_waiters(session.dir):
         if waiter.accepted_at is not None and _has_ended(session, told, waiter.accepted_at):
-            _tell_waiter(session, waiter)
-
-
-def _tell_waiter(session: Session, waiter: Waiter) -> None:
-    ident = make_event_id(session, f"stop:{waiter.ident}")
-    words = read_last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
-    text = word_turn_end(session.address, words, make_nonce(4))
-    if tell(session.root, waiter.session, ident, text):
-        crash_point("notify:queued")
-        notification.unsubscribe(session.dir, waiter.ident)
+            ident = make_event_id(session, f"stop:{waiter.ident}")
+            words = read_last_words(session.dir, (waiter.accepted_at or 0.0) - RECEIPT_LAG_S)
+            text = word_turn_end(session.address, words, make_nonce(4))
+            if tell(session.root, waiter.session, ident, text):
+                crash_point("notify:queued")
+                notification.unsubscribe(session.dir, waiter.ident)
 
 
 def find_turn_end(session: Session, ident: str) -> str | None:
@@ -181,10 +177,10 @@ def is_turn_over(session: Session, told: AgentState) -> bool:
     if told.state is not State.LIMITED:
         return told.state is State.IDLE
     failure = None if session.has_matrix else turn.read(session.dir, told).failure
-    return failure is not None and not _is_of_account(session, failure)
+    return failure is not None and not is_of_account(session, failure)
 
 
-def _is_of_account(session: Session, failure: Failure) -> bool:
+def is_of_account(session: Session, failure: Failure) -> bool:
     """Whether the failure is one of all sessions of its account, which go on by themselves."""
     standing = account_faults.read_standing(session, failure, gone=False)
     return standing is not None and standing.way is not AccountCourse.ASK
@@ -214,7 +210,7 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
     if session.has_matrix or not session.profile.hooks:
         return math.inf
     signs = turn.read(session.dir, told)
-    if (failure := signs.failure) and failure.for_person and not _is_of_account(session, failure):
+    if (failure := signs.failure) and failure.for_person and not is_of_account(session, failure):
         tell_all(session, f"waits for a person: {failure.fault}", f"failure:{failure.at}")
     if signs.dialog_at is None:
         return math.inf

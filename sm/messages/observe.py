@@ -19,7 +19,8 @@ from sm.adapters.tmux import Pane
 from sm.adapters.viewers import can_be_uncovered
 from sm.base.clock import is_within
 from sm.base.refusal import Refusal
-from sm.messages import conversation, offers
+from sm.messages import conversation
+from sm.messages.conversation import Handover
 from sm.messages.decide import (
     Handed,
     Heard,
@@ -41,7 +42,6 @@ from sm.messages.draft import (
     read_last_typed,
 )
 from sm.messages.interrupt import holds_rest, is_protected
-from sm.messages.offers import Handover
 from sm.messages.queue import Message
 from sm.sessions import agent as agents
 from sm.sessions import agent_state
@@ -245,7 +245,7 @@ def observe_handed(
 
     `passes`: it may reach the agent now.
     """
-    if offer := offers.read(session.dir).get(message.id):
+    if offer := conversation.read_offers(session.dir).get(message.id):
         return ObservedMessage(_observe_offered(session, sight, offer), offer)
     typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id:

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable
 
-from sm.messages import account_alerts, queue
+from sm.messages import alerts, queue
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
@@ -31,7 +31,7 @@ Restart = Callable[[str, str, int], None]
 
 def tend(session: AdHocSession, restart: Restart) -> float:
     """Tend to the fault; return when to look again, seconds since 1970."""
-    again_at = account_alerts.tend(session, 0.0)
+    again_at = alerts.tend_account(session, 0.0)
     told = agent_state.read(session.dir)
     failure = turn.read(session.dir, told).failure if session.profile.hooks else None
     standing = account_faults.read_standing(session, failure, gone=False)

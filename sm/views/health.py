@@ -41,13 +41,9 @@ def list_records(root: Root, target: str) -> Iterator[Recorded]:
     wanted = find(root, target) if target else ""
     names = {one.name: one.address for one in registry.list_all(root, lambda _: None)}
     for entry in health_log.read_recent(root, wanted):
-        yield Recorded(entry, names.get(entry.session) or _name(entry))
-
-
-def _name(entry: RotationOutcome) -> str:
-    """Return the name of a session that is over."""
-    number = entry.session.rpartition("-")[2]
-    return f"{entry.project}#{number}" if entry.project else entry.session
+        number = entry.session.rpartition("-")[2]
+        over = f"{entry.project}#{number}" if entry.project else entry.session
+        yield Recorded(entry, names.get(entry.session) or over)
 
 
 def list_given_up(root: Root, target: str) -> list[Recorded]:

@@ -35,13 +35,13 @@ from sm.issues.rules.needs import (
     find_waiting,
 )
 from sm.messages import unknown_screen
+from sm.messages.follow_up import is_of_account
 from sm.sessions import account_faults, agent_state, spending_hold, turn
-from sm.sessions.account_fault import AccountCourse, AccountFault
+from sm.sessions.account_fault import AccountFault
 from sm.sessions.agent_state import State
 from sm.sessions.failure import FailureCause
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.session import AdHocSession, IssueSession, Session
-from sm.sessions.signs import Signs
 from sm.store.paths import Root
 
 NO_ACT = run("")
@@ -272,7 +272,7 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
     if signs.dialog_at is not None:
         whole = quote(session, "dialog", "", "")
         found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], ActKind.ATTACH
-    elif signs.failure and signs.failure.for_person and not _is_of_account(session, signs):
+    elif signs.failure and signs.failure.for_person and not is_of_account(session, signs.failure):
         why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
         kind = NeedKind.LOGIN if signs.failure.fault is FailureCause.ACCESS else NeedKind.LIMITS
         found = kind, signs.failure.at, why, ActKind.ATTACH
@@ -308,12 +308,6 @@ def _find_own_unknown_screen(session: AdHocSession) -> OpenNeed | None:
         text=one_line(f"{UNASKED_CAUSES['unknown-screen']} ({found.text})"),
         act=Act(ActKind.ATTACH, session=session.name, address=session.address),
     )
-
-
-def _is_of_account(session: AdHocSession, signs: Signs) -> bool:
-    """Whether all sessions of its account have the fault, so that the account needs a person."""
-    standing = account_faults.read_standing(session, signs.failure, gone=False)
-    return standing is not None and standing.way is not AccountCourse.ASK
 
 
 LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)

@@ -8,7 +8,6 @@ import pytest
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.issue_id import IssueId
-from sm.issues.look.backlog import explain_circle, find_circle
 
 
 def needs(body: str) -> tuple[IssueId, ...]:
@@ -54,17 +53,3 @@ def test_a_long_text_takes_no_time(part: str) -> None:
     began = time.process_time()
     needs(body)
     assert time.process_time() - began < 3
-
-
-def test_a_circle_is_found_and_told() -> None:
-    graph: dict[IssueId, list[IssueId]] = {1: [2, 3], 2: [4], 3: [], 4: [1], 5: [5], 6: [1], 7: [8]}
-
-    def circle(start: IssueId) -> tuple[IssueId, ...]:
-        return find_circle(start, lambda number: graph.get(number, []))
-
-    assert circle(1) == (1, 2, 4, 1)
-    assert circle(5) == (5, 5)
-    assert circle(6) == ()
-    assert circle(7) == ()
-    assert explain_circle(circle(5)) == "; so it waits for itself: edit the text of one of them"
-    assert "itself by #1 → #2 → #4 → #1" in explain_circle(circle(1))

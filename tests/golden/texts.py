@@ -34,7 +34,7 @@ from sm.issues.rules.notices import (
 )
 from sm.issues.rules.prompts import PROMPTS, write_prompt
 from sm.messages import peer_texts
-from sm.messages.account_alerts import word_fault
+from sm.messages.alerts import word_fault
 from sm.plugins.chat.threads import agent_texts
 from sm.plugins.notify.letter_text import write_letter
 from sm.plugins.notify.model import HeldWord

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.tmux import Tmux
 from sm.base.errors import TemporaryError
-from sm.messages.follow_up import see_to
+from sm.messages.follow_up import see_to, tend_messages
 from sm.sessions import agent_state
-from sm.sessions.agent_state import State
+from sm.sessions.agent_state import AgentState, State
 from sm.store import events, journal
 from sm.store.lock import is_held
-from sm.store.paths import Root
+from sm.store.paths import Root, SessionDir
 from tests.company import SM, Company
 from tests.helpers import wait_for
-from tests.residents import settle
+from tests.residents import settle, target
 
 
 def test_what_is_in_the_way_of_one_thing_is_noted_once_and_keeps_none_waiting(
@@ -206,3 +208,18 @@ def test_message_goes_out_as_soon_as_a_late_screen_shows_the_end_of_the_turn(
     drawn.touch()
     assert company.hears("ann", "Next.") == "Next."
     wait_for(lambda: not directory.screen.exists(), "the end of the looking")
+
+
+def test_a_pass_asks_once_before_a_delivery_and_once_after_it(
+    root: Root, tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = target(settle(root, tmp_path, "s-1"), CLAUDE).provide(tmux=tmux)
+    asked, read = [0], agent_state.read
+
+    def counted(directory: SessionDir) -> AgentState:
+        asked[0] += 1
+        return read(directory)
+
+    monkeypatch.setattr(agent_state, "read", counted)
+    tend_messages(session)
+    assert asked == [2]

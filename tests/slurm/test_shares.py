@@ -11,8 +11,8 @@ from msgspec import structs
 from sm.adapters import own_start
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.issue_id import IssueId
+from sm.issues.look.forge_view import Snapshot
 from sm.issues.look.look_share import LookShare
-from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement
 from sm.plugins.hosts.slurm import shares
 from sm.plugins.hosts.slurm.shares import Carried, Load, digest, list_due

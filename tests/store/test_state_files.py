@@ -190,7 +190,7 @@ SESSION: dict[str, Use | tuple[Reader, ...]] = {
     "quoted": Use.FOLDER,
     "delivery.lock": Use.LOCK,
     "expect": (Reader("messages.cancel:_expect_no_more"),),
-    "offered": (read("messages.offers:read", REFUSED),),
+    "offered": (read("messages.conversation:read_offers", REFUSED),),
     "accepted": Use.FOLDER,
     "steer": Use.SHELL,
     "interrupted.json": (Reader("messages.interrupt:_read_interrupted"),),

@@ -43,7 +43,7 @@ from sm.issues.rules.facts import Facts
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.spending import WHILE_PAUSED
 from sm.issues.work import locks, slots
-from sm.messages import account_alerts, alerts
+from sm.messages import alerts
 from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.notification import tell_of_step
 from sm.messages.presence import find_obstacle, observe_hands
@@ -192,7 +192,7 @@ def _tend(session: IssueSession) -> float:
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
         lambda: tend_messages(session),
-        lambda: account_alerts.tend(session, session.project.settings.escalation.remind_s),
+        lambda: alerts.tend_account(session, session.project.settings.escalation.remind_s),
         lambda: tell_of_holdups(session),
     )
     return min(see_to(session, tend) for tend in seen_to)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.issue_id import IssueId, rank, spell
 from sm.config.schema import ProjectSettings
-from sm.issues.look.seen import Snapshot
+from sm.issues.look.forge_view import Snapshot
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.damage import read_rebuildable

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.model import Comment, PullState
+from sm.adapters.forge.model import Comment
 from sm.issues.look.issue_text import find_trust, is_trusted_comment
-from sm.issues.look.snapshot import last_snapshot
+from sm.issues.look.snapshot import find_open_pull
 from sm.sessions.history import fold
 from sm.sessions.plan import read_receipts
 from sm.sessions.session import IssueSession
@@ -63,9 +63,8 @@ def watch(session: IssueSession) -> None:
         SmError: the forge cannot say; it is asked again in the next pass.
 
     """
-    seen = last_snapshot(session.project.directory)
-    pull = seen.pull(session.record.branch) if seen else None
-    if pull is None or pull.state is not PullState.OPEN:
+    pull = find_open_pull(session)
+    if pull is None:
         return
     known = read_heard_comments(session.dir)
     if known is None or known.pull != pull.number:

@@ -18,7 +18,7 @@ from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId, name_part
 from sm.config.schema import ProjectSettings
-from sm.issues.look.seen import Snapshot
+from sm.issues.look.forge_view import Snapshot
 from sm.sessions.fence import name_claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

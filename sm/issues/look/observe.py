@@ -129,15 +129,11 @@ def recall(session: IssueSession, seen: Snapshot) -> Observation:
     """
     told = _signs(session, agent_state.read(session.dir))
     if told and told.starting_at is not None:
-        told = _add_dialog(session, told)
+        # No hook tells of the dialog of a starting agent: it counts once it was noted.
+        found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
+        asked = fold(plan.read_receipts(session.dir)).escalations
+        told = found if f"dialog:{told.starting_at:.3f}" in asked else told
     return _gather(session, told, _read_phase(session, _read_as_it_is), seen)
-
-
-def _add_dialog(session: IssueSession, told: Signs) -> Signs:
-    """Add the dialog of a starting agent, once it was noted: no hook tells of it."""
-    found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
-    asked = fold(plan.read_receipts(session.dir)).escalations
-    return found if f"dialog:{told.starting_at:.3f}" in asked else told
 
 
 def _signs(session: IssueSession, said: AgentState) -> Signs | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
+from sm.adapters.forge.model import InlineComment, PullRequest, Review
 from sm.adapters.forge.trust import Trust
 from sm.issues.look.issue_text import find_trust
 from sm.issues.look.kept_text import (
@@ -22,7 +22,7 @@ from sm.issues.look.kept_text import (
     note_passed_over,
     pass_over,
 )
-from sm.issues.look.snapshot import last_snapshot
+from sm.issues.look.snapshot import find_open_pull
 from sm.issues.rules.material import EditedReview
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_rebuildable
@@ -159,9 +159,8 @@ def watch(session: IssueSession) -> None:
 
     """
     kept = read_taken(session.dir)
-    seen = last_snapshot(session.project.directory) if kept else None
-    pull = seen.pull(session.record.branch) if seen else None
-    if pull is None or pull.state is not PullState.OPEN:
+    pull = find_open_pull(session) if kept else None
+    if pull is None:
         return
     waiting = read_edited(session.dir)
     if waiting and not _find(pull.reviews, waiting.now.id):

@@ -21,6 +21,7 @@ from sm.adapters.forge.model import (
     Issue,
     IssueState,
     PullRequest,
+    PullState,
 )
 from sm.adapters.forge.protocol import list_signs
 from sm.adapters.forge.spender import spend_for
@@ -31,8 +32,8 @@ from sm.base.issue_id import IssueId
 from sm.config.schema import ProjectSettings
 from sm.issues.look import look_share, webhooks, wishes
 from sm.issues.look.brief import brief_issue, brief_pull, cut
+from sm.issues.look.forge_view import Snapshot as Snapshot
 from sm.issues.look.look_share import Brought, LookShare
-from sm.issues.look.seen import Snapshot as Snapshot
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -157,6 +158,13 @@ def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     if look_share.is_newest(directory) and (came := look_share.read(directory)):
         return came.seen
     return _read_own(directory)
+
+
+def find_open_pull(session: IssueSession) -> PullRequest | None:
+    """Return the session's pull request if the last look at the forge shows it open."""
+    seen = last_snapshot(session.project.directory)
+    pull = seen.pull(session.record.branch) if seen else None
+    return pull if pull and pull.state is PullState.OPEN else None
 
 
 def last_brought(directory: ProjectDir, session: IssueSession) -> Snapshot | None:

@@ -52,15 +52,11 @@ def quote_log(m: Material, check: Check) -> str:
     """Quote the end of CI's log, below the step that failed and where to see all of it."""
     named = (("step", check.step), ("address", check.url), ("the whole log", check.file))
     head = [f"{what}: {one_line(words, SENTENCE_LIMIT)}" for what, words in named if words]
-    log = _last_lines(check.log, m.log_lines)
+    lines = check.log.rstrip().splitlines()
+    cut = len(lines) - m.log_lines
+    shown = "\n".join([f"… {cut} lines above", *lines[-m.log_lines :]] if cut > 0 else lines)
+    log = shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
     return fence("CI log", "\n".join([*head, *([""] if head else []), log]), m.nonce)
-
-
-def _last_lines(text: str, count: int) -> str:
-    lines = text.rstrip().splitlines()
-    cut = len(lines) - count
-    shown = "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
-    return shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
 
 
 def quote_comments(m: Material, said: Iterable[Comment]) -> str:

@@ -13,8 +13,8 @@ from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId
 from sm.issues.look import look_share
+from sm.issues.look.forge_view import Snapshot
 from sm.issues.look.look_share import LookShare
-from sm.issues.look.seen import Snapshot
 from sm.issues.look.tick_record import read_polled
 from sm.issues.runners import Placement, Runner
 from sm.sessions.project import Project
