@@ -13,12 +13,12 @@ import select
 import tempfile
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 
 from sm.adapters.process import CommandError, ask
-from sm.adapters.redrawn import find_left_behind
 from sm.adapters.tmux import SIZE, join_commands, select_plain_environment
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
@@ -32,6 +32,8 @@ LOOKS = 512
 """The most looks at the screen; a long text is drawn in larger pieces."""
 START_S = 10.0
 LOOK_S = 0.002
+ENOUGH = 3
+"""Number of equal rows, or a third of all, from which on the screen goes on."""
 
 READER = 'stty raw -echo && cat "$0"; rm -rf -- "$1"'
 """Program of the pane. At its end it removes the folder: the process that made it may be dead."""
@@ -175,18 +177,16 @@ class Emulator:
         mark = make_nonce(8)
         # This ends an open sequence, then names the pane. If the name is there, all bytes
         # before it were drawn. No text can pretend that.
+        facts = "#{alternate_on} #{pane_title}"
         self._write(data + b"\x18\x1b\\\x1b]2;" + mark.encode() + b"\x07")
         while True:
-            line, _, screen = self._look().partition("\n")
+            said = self._tmux(("display-message", "-p", facts), ("capture-pane", "-p", "-J"))
+            line, _, screen = said.partition("\n")
             whole, _, title = line.partition(" ")
             if title == mark:
                 return whole == "1", [row.rstrip() for row in screen.splitlines()]
             self._check_time()
             time.sleep(LOOK_S)
-
-    def _look(self) -> str:
-        facts = "#{alternate_on} #{pane_title}"
-        return self._tmux(("display-message", "-p", facts), ("capture-pane", "-p", "-J"))
 
     def _take_history(self) -> list[str]:
         """Return the lines that have left the screen, and forget them here."""
@@ -220,3 +220,30 @@ class Emulator:
             ).stdout
         except CommandError as error:
             raise SmError(f"tmux cannot draw it: {error.message}") from error
+
+
+def find_left_behind(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the rows of `before` that have moved up and out of the screen `after`.
+
+    Returns all rows if the screen shows something else now. A change in place (a spinner, a
+    counter, the composer) is not among them.
+    """
+    written, shifts = sum(map(bool, before)), range(len(before) or 1)
+    # Single rows are often equal by chance, but seldom several from the top on.
+    best, shift = max((_same_from_top(before, after, shift), -shift) for shift in shifts)
+    if best < min(ENOUGH, written):
+        best, shift = max((_same(before, after, shift), -shift) for shift in shifts)
+    if best < min(ENOUGH, written) and 3 * best < written:
+        return list(before)
+    return list(before[:-shift]) if shift else []
+
+
+def _same_from_top(before: Sequence[str], after: Sequence[str], shift: int) -> int:
+    """Count the equal written rows up to the first difference, moved up by `shift`."""
+    moved = takewhile(lambda pair: pair[0] == pair[1], zip(before[shift:], after, strict=False))
+    return sum(bool(old) for old, _ in moved)
+
+
+def _same(before: Sequence[str], after: Sequence[str], shift: int) -> int:
+    """Count all equal written rows, moved up by `shift`."""
+    return sum(bool(old) and old == new for old, new in zip(before[shift:], after, strict=False))

@@ -1,4 +1,10 @@
-"""Calls git: limits the user's settings that it sees, names its failures, and retries some."""
+"""Calls git: limits the user's settings that it sees, names its failures, and retries some.
+
+A person's own hooks run in the calls, those among the files of a branch do not. With a relative
+`core.hooksPath`, as husky sets it, git takes hooks from the files that are checked out, or, in a
+bare repository, from the folder that `sm` was called in. Then the author of a branch could have a
+program run at each fetch, push, merge or checkout of `sm`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sm.adapters.git_hooks import refuse_foreign_hooks
 from sm.adapters.process import (
     ANY_CODE,
     Beginning,
@@ -17,7 +22,7 @@ from sm.adapters.process import (
     ask,
     read_beginning,
 )
-from sm.adapters.retrying import try_again
+from sm.adapters.retry import try_again
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
 
@@ -73,6 +78,21 @@ LOCK_RACE = re.compile(r"^error: cannot lock ref '(?P<file>.+)': is at ", re.MUL
 HALF_MADE = re.compile(r"^fatal: failed to read (?P<folder>.+)/commondir: ", re.MULTILINE)
 """Another git just makes a worktree: while that file is empty, most commands fail so. Measured with
 git 2.39.5, whose reason is `Success` then."""
+
+
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+ASK_S = 20.0
+
+HOOKLESS = frozenset(
+    {
+        *("cat-file", "check-ignore", "commit-tree", "config", "diff", "for-each-ref", "grep"),
+        *("hash-object", "log", "ls-files", "ls-remote", "ls-tree", "merge-base", "merge-tree"),
+        *("mktree", "rev-list", "rev-parse", "status"),
+    }
+)
+"""Commands that change no ref and no index, and so run no hook. (`git status` would write the
+index, but for GIT_OPTIONAL_LOCKS.) Measured with git 2.39.5: most others that we call run one or
+several, `reference-transaction` and `post-index-change` most of all."""
 
 
 class GitLockedError(TemporaryError):
@@ -216,9 +236,13 @@ def _git(
 def _classify(error: CommandError, folder: Path, remote: str | None) -> SmError:
     """Return the failure by its name. If the exit code does not tell it, ask git."""
     said = error.result.stderr
-    known = _find_locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)) or _find_half_made(said)
-    if known:
-        return known
+    if locked := _find_locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
+        return locked
+    if half_made := HALF_MADE.search(said):
+        return GitLockedError(
+            f"another git makes the worktree of '{half_made['folder']}', or was killed as it did: "
+            "if nothing is at work there, remove that folder"
+        )
     check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
     if check.code:
         return NotARepositoryError(
@@ -245,15 +269,6 @@ def _find_locked(
     )
 
 
-def _find_half_made(said: str) -> GitLockedError | None:
-    if not (found := HALF_MADE.search(said)):
-        return None
-    return GitLockedError(
-        f"another git makes the worktree of '{found['folder']}', or was killed as it did: if "
-        "nothing is at work there, remove that folder"
-    )
-
-
 def _named_remote(error: CommandError, folder: Path, remote: str) -> SmError:
     known = _git(folder, ("remote", "get-url", remote), None, tuple(ANY_CODE), LOCAL_S)
     if known.code:
@@ -275,3 +290,44 @@ def read_first_line(result: Result) -> str:
             said = line.removeprefix("fatal: ").removeprefix("error: ")
             return redact(f"{said} {listed}".strip())
     return f"exit code {result.code}"
+
+
+def refuse_foreign_hooks(
+    git: Sequence[str], args: Sequence[str], env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the options with which the call runs no hook that is a file of a branch.
+
+    `git` is the program with the options that say where it works, `args` what follows. Hooks in the
+    clone's own `.git/hooks`, and in a folder of the user's outside of the work trees, still run.
+    """
+    if _find_command(args) in HOOKLESS:
+        return ()
+    asked = ("config", "--type=path", "--get", "core.hooksPath")
+    path = ask(*git, *asked, env=env, accept=tuple(ANY_CODE), timeout_s=ASK_S).stdout.strip("\n")
+    if not path:
+        return ()
+    is_foreign = not path.startswith("/") or _is_in_work_tree(Path(path), git, env)
+    return NO_HOOKS if is_foreign else ()
+
+
+def _find_command(args: Sequence[str]) -> str:
+    words = iter(args)
+    for word in words:
+        if word in ("-c", "-C"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
+
+
+def _is_in_work_tree(path: Path, git: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Say whether `path` is among the files that the clone or one of its worktrees checks out."""
+    asked = ("worktree", "list", "--porcelain", "-z")
+    said = ask(*git, *asked, env=env, accept=tuple(ANY_CODE), timeout_s=ASK_S).stdout
+    real = path.resolve()
+    for record in said.split("\0\0"):
+        entry, *rest = record.strip("\0").split("\0")
+        tree = Path(entry.removeprefix("worktree ")).resolve()
+        if entry and "bare" not in rest and real.is_relative_to(tree):
+            return real.relative_to(tree).parts[:1] != (".git",)
+    return False

@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.process import Result, ask
-from sm.adapters.retrying import try_again
+from sm.adapters.retry import try_again
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.store.files import open_guarded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from sm.acts.permission import identify_agent
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId
 

@@ -87,7 +87,7 @@ def list_(project: Project, state: str, as_json: bool) -> None:
 
 def _verdict(pull: PullRequest, trust: Trust) -> str:
     """Return the reviewers' verdict, in the words of `sm status`; '' for none yet."""
-    from sm.adapters.forge.review import verdict
+    from sm.adapters.forge.trust import verdict
     from sm.views.session_row import VERDICTS
 
     found = verdict(pull.reviews, pull.head, trust)

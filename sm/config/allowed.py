@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import UsageError
 from sm.store.files import ensure_private_dir, follow_links, read_guarded, write_atomic
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import StateError
 from sm.store.files import ensure_private_dir, read_harmless, write_atomic
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Struct, structs
 
-from sm.base import decoding
+from sm.base import decoder
 from sm.base.errors import UsageError
 from sm.base.nearest import GUESS, advise, find_nearest
 from sm.base.redact import hide_address
@@ -108,7 +108,7 @@ def convert(entry: FoundSection, shape: type[S]) -> S:
 def _convert(entry: FoundSection, data: dict[str, Any], shape: type[S], at: KeyPath = ()) -> S:
     """Return the struct of the section that stands `at` that place in the entry."""
     try:
-        return decoding.convert(data, shape, hook=_decoder(entry.document.path.parent))
+        return decoder.convert(data, shape, hook=_decoder(entry.document.path.parent))
     except msgspec.ValidationError as error:
         raise UsageError(_explain(entry, shape, str(error), at)) from error
 

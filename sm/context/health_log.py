@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.base.errors import StateError
 from sm.context.rotation import Cause, RotationRecord
 from sm.store import journal

@@ -23,7 +23,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError
 
 T = TypeVar("T", bound=Struct)

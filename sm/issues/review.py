@@ -21,7 +21,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.adapters.forge.protocol import Pulls
-from sm.adapters.forge.review import find_last_verdict
+from sm.adapters.forge.trust import find_last_verdict
 from sm.base.errors import AnsweredError, TemporaryError, UsageError
 from sm.base.text import format_count, one_line
 from sm.config import duration

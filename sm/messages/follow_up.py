@@ -18,7 +18,7 @@ from msgspec import DecodeError, Struct
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal

@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sm.adapters.agent.wording import shorten
-from sm.base.decoding import convert
+from sm.adapters.agent.prompt_text import shorten
+from sm.base.decoder import convert
 from sm.base.errors import StateError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.quoting import take_out

@@ -24,7 +24,7 @@ import math
 import time
 from typing import NamedTuple
 
-from sm.adapters.agent.codex_turns import FailedTurn, read_failed_turn
+from sm.adapters.agent.codex_rollout import FailedTurn, read_failed_turn
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import TmuxError

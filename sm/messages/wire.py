@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.wording import (
+from sm.adapters.agent.prompt_text import (
     cut_pieces,
     is_plain,
     keep_visible,

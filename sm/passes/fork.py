@@ -16,7 +16,7 @@ import msgspec
 
 from sm.base import at_hand
 from sm.base.clock import Deadline
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError
 from sm.store.files import open_guarded
 from sm.store.paths import SessionDir

@@ -12,7 +12,7 @@ from importlib import import_module
 import msgspec
 
 from sm.base import plugin, redact
-from sm.base.decoding import convert
+from sm.base.decoder import convert
 from sm.base.plugin import Kind, Part
 from sm.config.schema import MachineSettings, ProjectSettings
 

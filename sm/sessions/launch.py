@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.wording import make_harmless, make_hook_answer, mention_file, shorten
+from sm.adapters.agent.prompt_text import make_harmless, make_hook_answer, mention_file, shorten
 from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
 from sm.base.errors import UsageError

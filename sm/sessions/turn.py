@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact

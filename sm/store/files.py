@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import StateError
 from sm.base.nonce import make_nonce
 from sm.store.root_check import find_private_fault

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import structs
 
-from sm.base.decoding import Decoder, find_decoder
+from sm.base.decoder import Decoder, find_decoder
 from sm.store.events import KINDS, Event
 from sm.store.files import append_line, open_guarded, rename_longer
 

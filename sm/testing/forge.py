@@ -28,7 +28,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import Forge
 from sm.base.clock import wait_until
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, UsageError
 
 LOG = "step: build\nit broke\n"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import PullRequest
-from sm.adapters.forge.review import find_last_verdict
+from sm.adapters.forge.trust import find_last_verdict
 from sm.base.act import LOOK_AT_STATUS, Act, ActKind, run
 from sm.base.issue_id import IssueId
 from sm.base.need import CUT, NeedKind

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, ReviewState
-from sm.base.decoding import convert
+from sm.base.decoder import convert
 from sm.base.issue_id import IssueId
 from sm.sessions.activity import Evidence, Proof
 from sm.views.figures import NO_FIGURES, OfSession

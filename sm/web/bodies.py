@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
-from sm.base import decoding
+from sm.base import decoder
 from sm.base.foreign import read_number
 from sm.store.bounded import UnboundedError, check_json
-from sm.web.errors import HttpError
+from sm.web.answers import HttpError
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ def decode(body: bytes, shape: type[T]) -> T:
 
     """
     try:
-        return decoding.decode(check_json(body), shape)
+        return decoder.decode(check_json(body), shape)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"the body is not as it has to be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, UnboundedError) as error:
@@ -122,6 +122,6 @@ def convert(query: Mapping[str, str], shape: type[T]) -> T:
 
     """
     try:
-        return decoding.convert(dict(query), shape, strict=False)
+        return decoder.convert(dict(query), shape, strict=False)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"the query is not as it has to be: {error}") from error

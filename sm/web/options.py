@@ -77,8 +77,8 @@ def listening(
         UsageError: an agent has called, or there is no such place or token.
 
     """
+    from sm.web.address import format_url, is_loopback, parse_public_origin, read_token
     from sm.web.guard import GuardRules
-    from sm.web.listening import format_url, is_loopback, parse_public_origin, read_token
 
     check_may_serve(machine)
     token = read_token(token_file, os.environ)
@@ -111,10 +111,10 @@ def listening_on_port(
         UsageError: there is no such address, or others could reach it.
 
     """
-    from sm.web import listening
+    from sm.web.address import is_loopback, listen
 
-    with listening.listen(address, port, protected=protected) as listener:
-        if public and not listening.is_loopback(listener):
+    with listen(address, port, protected=protected) as listener:
+        if public and not is_loopback(listener):
             raise UsageError(
                 f"with a public URL others come through its proxy: listen on 127.0.0.1, not on "
                 f"'{address}'"

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sm.base.errors import UsageError
 from sm.base.output import warn
 from sm.store.files import Stamp, find_stamp
-from sm.web.listening import read_readers, read_secret
+from sm.web.address import read_readers, read_secret
 from sm.web.rights import Tokens
 
 T = TypeVar("T")

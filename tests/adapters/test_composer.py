@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profiles import GENERIC
 from sm.adapters.agent.screen import read
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import Pane, Tmux, TmuxBusyError

@@ -16,8 +16,8 @@ from msgspec import structs
 from sm.adapters import procfs
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import GENERIC
 from sm.adapters.tmux import Tmux
 from sm.base.errors import StateError
 from sm.config.schema import ContextMonitor, HandoffCycle

@@ -22,7 +22,7 @@ from sm.cli.root import cli
 from sm.cli.status import Watched, open_watched
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.lines import UNICODE, Look
-from sm.plugins.top.opening import draw
+from sm.plugins.top.splash import draw
 from sm.views.figures import OfSession
 from sm.views.projects import ProjectsReader
 from tests.faces.world import World

@@ -53,7 +53,7 @@ from sm.plugins.cost.settings import find_ledger
 from sm.plugins.notify.outbox import Post
 from sm.plugins.top.feed import Feed
 from sm.plugins.top.lines import UNICODE, Look
-from sm.plugins.top.opening import draw
+from sm.plugins.top.splash import draw
 from sm.sessions import account_faults, agent_state, plan, registry
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.agent import Agent

@@ -23,7 +23,7 @@ from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot_as_wished
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Placement
-from sm.plugins.hosts.dispatch.shares import MakeShare, bring
+from sm.plugins.hosts.dispatch.bearer import MakeShare, bring
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.e2e.stage import Stage

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import GENERIC
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen

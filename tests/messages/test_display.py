@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.wording import CHARACTERS, LINES, is_plain, shorten
+from sm.adapters.agent.prompt_text import CHARACTERS, LINES, is_plain, shorten
 from sm.messages.display import WORDS, summarise
 
 WHOLE = "sm queue ann --show 0123456789abcdef"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sm.adapters.agent.first_start import DIALOGS
 from sm.adapters.agent.profiles import BUILTIN, PATTERNS
-from sm.adapters.agent.start_dialogs import DIALOGS
 from sm.base import redact
 from tests import patterns
 from tests.patterns import Use, calls, held, hostile, is_compile, target, uses, worse_than_linear
@@ -78,12 +78,12 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/screen.py", "split_draft"): of_profiles,
     ("adapters/tmux.py", "_error"): of_tmux,
     ("plugins/doctor/subject.py", "choose"): of_choices,
-    ("adapters/agent/start_dialogs.py", "find_start_dialog"): of_start_dialogs,
+    ("adapters/agent/first_start.py", "find_start_dialog"): of_start_dialogs,
     ("plugins/notify/rules.py", "find_cause"): of_words,
     ("base/redact.py", "compile_patterns"): of_redacting,
     ("base/redact.py", "_literal"): of_redacting,
     ("context/usage.py", "find_percent"): of_profiles,
-    ("adapters/agent/wording.py", "make_hook_answer"): of_hook_escapes,
+    ("adapters/agent/prompt_text.py", "make_hook_answer"): of_hook_escapes,
 }
 """Functions that make patterns of what they are given, and examples of each."""
 

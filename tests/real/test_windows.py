@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.codex_limits import CodexLimits, Limit, read_limits
+from sm.adapters.agent.codex_rollout import CodexLimits, Limit, read_limits
 from sm.base.clock import format_time
 from sm.issues.rules.allowance import LimitStage
 from sm.plugins.windows import figures

@@ -11,7 +11,7 @@ from sm.adapters import procfs
 from sm.adapters.forge.model import BOT
 from sm.issues.look import look_share
 from sm.issues.runners import Standing
-from sm.plugins.hosts.slurm import shares
+from sm.plugins.hosts.slurm import carrier
 from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.runner import RUNNER
 from sm.sessions import agent
@@ -199,7 +199,7 @@ def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> Non
         came = look_share.read(session.root.project("harb"))
         assert came
         assert [one.number for one in came.seen.issues] == [issue.number]
-        assert came.seen.taken_at < came.came_at - shares.CARRY_S + 1
+        assert came.seen.taken_at < came.came_at - carrier.CARRY_S + 1
         side.state.label(issue, ["blocked"])
         poll_until(world, lambda: not world.find_node(issue.number), "the end of the session")
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.own_settings import find_folder
 from sm.adapters.agent.profile import Profile
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.store.files import read_foreign
 
 STATE_LIMIT = 16 * 1024 * 1024

@@ -13,8 +13,6 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.codex_app import CODEX_APP
-from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.base import plugin
 from sm.base.errors import SmError, UsageError
@@ -22,6 +20,11 @@ from sm.config.convert import FoundSection, convert
 from sm.config.read import Document
 from sm.config.schema import AgentSettings
 from sm.store.paths import check_name
+
+GENERIC = Profile(name="generic", interrupt_key="Escape")
+"""Any program with an input line: it has no hooks, so only its screen shows its state."""
+CODEX_APP = Profile(name="codex-app", terminal=False, prompt=(), leave=(), command_characters="")
+"""The Codex app: a session that runs elsewhere, known by name, without a terminal."""
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """`profiles` of the configuration: the names, and the fields that each one sets."""
@@ -67,19 +70,15 @@ def find_by_command(command: str, overrides: Overrides) -> Profile:
         UsageError: the profile cannot be used.
 
     """
-    program = _program(command)
-    for profile in list_all(overrides):  # a person's own profiles come first
-        if profile.program and profile.program == program:
-            return profile
-    return find(GENERIC.name, overrides)
-
-
-def _program(command: str) -> str:
     try:
         words = shlex.split(command)
     except ValueError:  # the check of the command reports it
         words = command.split()
-    return Path(words[0]).name if words else ""
+    program = Path(words[0]).name if words else ""
+    for profile in list_all(overrides):  # a person's own profiles come first
+        if profile.program and profile.program == program:
+            return profile
+    return find(GENERIC.name, overrides)
 
 
 def list_all(overrides: Overrides) -> Iterator[Profile]:
@@ -111,25 +110,21 @@ def find(name: str, overrides: Overrides) -> Profile:
         raise UsageError(f"no profile '{name}': there are {known}; others belong under 'profiles'")
     check_name(name, "profile")
     own = dict(overrides[name])
-    base = _base(name, own.pop(LIKE, name if _is_given(name) else GENERIC.name))
+    like = own.pop(LIKE, name if _is_given(name) else GENERIC.name)
+    if not isinstance(like, str) or not _is_given(like):
+        names = ", ".join((*BUILTIN, *plugin.list_parts("agents")))
+        raise UsageError(
+            f"wrong value for 'profiles.{name}.{LIKE}': expected one of {names}, got '{like}'"
+        )
     if "name" in own:
         raise UsageError(f"'profiles.{name}.name' cannot be set: its key is its name")
     entry = FoundSection(Document(Path(), f"profiles.{name}", own), (), own, own)
     found = convert(entry, Profile)
     changes = {key: getattr(found, key) for key in own}
-    profile = structs.replace(base, **changes, name=name)
+    profile = structs.replace(_find_given(like), **changes, name=name)
     for key, problem in _problems(profile):
         raise UsageError(f"wrong value for {entry.key((key,))}: {problem}")
     return profile
-
-
-def _base(name: str, like: object) -> Profile:
-    if isinstance(like, str) and _is_given(like):
-        return _find_given(like)
-    names = ", ".join((*BUILTIN, *plugin.list_parts("agents")))
-    raise UsageError(
-        f"wrong value for 'profiles.{name}.{LIKE}': expected one of {names}, got '{like}'"
-    )
 
 
 def _is_given(name: str) -> bool:

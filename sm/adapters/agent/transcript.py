@@ -56,7 +56,8 @@ def has_heard(
         return _goes_on_from(lines, told)
     for at, line in enumerate(lines):
         if line.get("subtype") == "compact_boundary" and _time(line) >= compacted_at:
-            kept = _kept(line)
+            cut = (line.get("compactMetadata") or {}).get("preservedMessages") or {}
+            kept = set(cut.get("allUuids") or cut.get("uuids") or ())
             return any(one > at or lines[one]["uuid"] in kept for one in told)
     return None
 
@@ -149,16 +150,7 @@ def read_context_tokens(path: Path) -> int | None:
 
 def _said(path: Path, end: int = END) -> Iterator[Line]:
     """Yield the lines of the conversation in the last `end` bytes, oldest first."""
-    try:
-        with open(path, "rb", opener=_open_nonblocking) as file:  # a FIFO would wait
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):  # a device has no end
-                return
-            file.seek(max(0, status.st_size - end))
-            found = file.read(end).splitlines()
-    except OSError:
-        return
-    for data in found:
+    for data in read_tail(path, end).splitlines():
         try:
             line = parse_json(data)
         except ValueError:
@@ -167,8 +159,18 @@ def _said(path: Path, end: int = END) -> Iterator[Line]:
             yield line
 
 
-def _open_nonblocking(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+def read_tail(path: Path, size: int) -> bytes:
+    """Return the last `size` bytes of an agent CLI's file; nothing if it cannot be read."""
+    try:
+        # Opening a FIFO would wait.
+        with open(path, "rb", opener=lambda at, how: os.open(at, how | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a device has no end
+                return b""
+            file.seek(max(0, status.st_size - size))
+            return file.read(size)
+    except OSError:
+        return b""
 
 
 def _told(lines: list[Line], text: str, since: float, beside: str = "") -> list[int]:
@@ -217,12 +219,6 @@ def _branch(lines: list[Line]) -> set[str]:
         branch.add(uuid)
         uuid = before.get(uuid)
     return branch
-
-
-def _kept(boundary: Line) -> set[str]:
-    """Return the ids of the lines before a compaction that the agent has kept."""
-    messages = (boundary.get("compactMetadata") or {}).get("preservedMessages") or {}
-    return set(messages.get("allUuids") or messages.get("uuids") or ())
 
 
 def _time(line: Line) -> float:

@@ -12,8 +12,7 @@ from sm.adapters.forge.errors import (
     PullClosedError,
 )
 from sm.adapters.forge.model import CheckState, PullRequest, PullState, ReviewState
-from sm.adapters.forge.review import verdict
-from sm.adapters.forge.trust import Trust
+from sm.adapters.forge.trust import Trust, verdict
 
 PASSED = (CheckState.SUCCESS, CheckState.NONE)
 

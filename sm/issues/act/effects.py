@@ -12,7 +12,7 @@ from sm.adapters.forge.errors import AtWorkError, BehindError, ConflictError, Re
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.base.act_guard import before_act
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.issue_id import spell
 from sm.base.refusal import Refusal, Status

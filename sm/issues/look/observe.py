@@ -20,7 +20,7 @@ from sm.adapters.forge.model import (
     PullState,
     Review,
 )
-from sm.adapters.forge.review import verdict
+from sm.adapters.forge.trust import verdict
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.errors import StateError
 from sm.base.phase import Phase, PhaseWrite

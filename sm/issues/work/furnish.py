@@ -93,7 +93,7 @@ def _copy(clone: Path, tree: Path, patterns: tuple[str, ...]) -> list[str]:
     """Copy what git ignores in both; what it would show in the worktree an agent would commit."""
     if not patterns:
         return []
-    from sm.adapters.copying import CopyError, copy_into  # each pass loads this module
+    from sm.adapters.file_copy import CopyError, copy_into  # each pass loads this module
 
     wanted = list_ignored(clone, patterns)
     ignored = frozenset(select_ignored(tree, wanted))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import UNSET, Struct, structs
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.issue_id import IssueId
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.ledger.prices import Price, Rates

@@ -10,8 +10,8 @@ from sm.plugins.cost.ledger.nodes import list_unheard
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.report import check_project, list_price_notes, parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
+from sm.web.answers import HttpError
 from sm.web.endpoint import Call, Endpoint
-from sm.web.errors import HttpError
 
 
 class CostQuery(Struct, frozen=True):

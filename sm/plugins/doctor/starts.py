@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.first_start import StartDialog, find_start_dialog
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.start_dialogs import StartDialog, find_start_dialog
 from sm.adapters.git_call import call
 from sm.base.text import printable
 from sm.plugins.doctor.assumptions import DOCUMENT, await_prompt

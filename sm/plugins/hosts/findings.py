@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import DecodeError, Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.text import one_line
 from sm.base.version import version
 from sm.helper.lines import decode_line

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sm.base.decoding import convert
+from sm.base.decoder import convert
 from sm.base.errors import UsageError
 from sm.config.load import list_files
 from sm.config.read import read_document

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import DecodeError, Struct, json
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import UsageError
 from sm.base.text import one_line
 from sm.config.schema import ProjectSettings

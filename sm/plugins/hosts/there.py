@@ -21,7 +21,7 @@ from msgspec import structs
 from sm.adapters.foreground import run_in_foreground
 from sm.adapters.git_call import call as call_git
 from sm.base.act import Act, ActKind
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.foreign import NUMBER_LIMIT
 from sm.base.redact import redact

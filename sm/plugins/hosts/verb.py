@@ -304,7 +304,7 @@ def look(ctx: click.Context, project: str) -> None:
 @click.pass_context
 def carry(ctx: click.Context, project: str) -> None:
     """Bring jobs of a project what was seen of the forge; the tick starts it."""
-    from sm.plugins.hosts.slurm.shares import carry
+    from sm.plugins.hosts.slurm.carrier import carry
 
     carry(find_project(load_config(ctx), project))
 
@@ -330,7 +330,7 @@ def report(ctx: click.Context, project: str) -> None:
 @click.pass_context
 def adopt(ctx: click.Context, project: str, age: float | None) -> None:
     """Take what stdin has seen of the forge for a look of our own, for a while."""
-    from sm.plugins.hosts.node.shares import adopt, read_share
+    from sm.plugins.hosts.node.adoption import adopt, read_share
 
     share = read_share(sys.stdin.read(), age)
     adopt(find_project(load_config(ctx), project), share)
@@ -340,7 +340,7 @@ def adopt(ctx: click.Context, project: str, age: float | None) -> None:
 @click.pass_context
 def wishes(ctx: click.Context) -> None:
     """Wait until sessions wish for a newer look at the forge; print their projects."""
-    from sm.plugins.hosts.node.shares import hear
+    from sm.plugins.hosts.node.adoption import hear
 
     root = Root(load_any_config(ctx).state_root)
     print_json(hear(root, os.getppid()))

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from sm.acts import execution
 from sm.adapters.agent.profiles import resolve
-from sm.base.errors import SmError, StateError
+from sm.base.errors import SmError, StateError, UsageError
 from sm.base.text import one_line
 from sm.config.load import load_any
 from sm.config.schema import AgentSettings
@@ -19,16 +19,16 @@ from sm.messages import suspension
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
 from sm.personal import lifecycle
-from sm.plugins.http import session_change, shapes, views
+from sm.plugins.http import shapes, views
 from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
 from sm.sessions import pause, registry
 from sm.sessions.address import check_living
-from sm.sessions.caller import Caller
-from sm.sessions.session import AnySession
-from sm.store import lock
+from sm.sessions.caller import Caller, trace_lineage
+from sm.sessions.session import AdHocSession, AnySession
+from sm.store import events, journal, lock
 from sm.store.paths import Root
+from sm.web.answers import HttpError, UnknownSessionError
 from sm.web.endpoint import Call
-from sm.web.errors import HttpError, UnknownSessionError
 
 
 def list_sessions(call: Call[None]) -> Any:
@@ -78,7 +78,7 @@ def change_session(call: Call[shapes.SessionChange]) -> Any:
     on, name, parent = wish.context_monitor, wish.name, wish.parent_session_id
     with lock.hold(session.dir.lock, timeout_s=120):
         switched = None if on is UNSET else levels.find_switched(session, on=on, values={})
-        session = session_change.change(
+        session = change_record(
             session,
             name=None if name is UNSET else name or "",
             parent=None if parent is UNSET else parent or "",
@@ -86,6 +86,33 @@ def change_session(call: Call[shapes.SessionChange]) -> Any:
         if switched:
             levels.save(session, switched)
     return views.show_session(call.machine, session)
+
+
+def change_record(
+    session: AnySession, *, name: str | None = None, parent: str | None = None
+) -> AnySession:
+    """Give a session another name or parent ('' for none, None as it is); return its new record.
+
+    Raises:
+        UsageError: one of them cannot be; then neither is changed.
+
+    """
+    root, told = session.root, list[events.Event]()
+    with lock.hold(root.new_lock):
+        changed = registry.load(root, session.name)  # others may have changed it by now
+        is_named = isinstance(changed, AdHocSession) and name == changed.record.alias
+        if name is not None and not is_named:
+            changed = _rename(changed, name)
+            told.append(events.Renamed(session=session.name, name=name))
+        if parent is not None:
+            _check_parent(session, parent)
+            changed = changed.change(parent=parent)
+            told.append(events.Adopted(session=session.name, parent=parent))
+        if told:
+            registry.rewrite(changed)
+    for event in told:
+        journal.record(root.journal, event)
+    return changed
 
 
 def delete_session(call: Call[None]) -> KillAnswer:
@@ -190,3 +217,22 @@ def _caller(root: Root, ident: str | None) -> Caller:
         return Caller(views.find_by_id(root, ident))
     except UnknownSessionError as error:
         raise HttpError(422, f"{error.message}: it cannot be the one that asks") from error
+
+
+def _rename(session: AnySession, name: str) -> AnySession:
+    """Return the session without an issue under another name."""
+    if not isinstance(session, AdHocSession):
+        raise UsageError(f"'{session.label}' is called after its issue: it has no other name")
+    lifecycle.check_new_name(name)
+    lifecycle.check_free(session.root, name)
+    return session.change(alias=name)
+
+
+def _check_parent(session: AnySession, parent: str) -> None:
+    """Refuse a parent that does not exist, or is the session itself or its descendant."""
+    known = registry.list_all(session.root, lambda _: None)
+    above = next((one for one in known if one.name == parent), None)
+    if parent and above is None:
+        raise UsageError(f"no session '{parent}': name its parent by the whole id")
+    if above and session.name in trace_lineage(above, known):
+        raise UsageError(f"'{above.label}' is '{session.label}' or below it: it is no parent")

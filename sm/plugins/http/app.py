@@ -22,13 +22,13 @@ from sm.plugins.http.shapes import Health
 from sm.plugins.http.webhooks import PREFIX, Receiver
 from sm.sessions.machine import Machine
 from sm.views.figures import list_headers
-from sm.web import running
+from sm.web import server
 from sm.web.answers import Answer, answer_failure, answer_success
-from sm.web.closing import ClosingWebSocket
 from sm.web.endpoint import Endpoint
 from sm.web.guard import Guard, GuardRules
 from sm.web.rights import Declared, Keys, Trust, find_answering
 from sm.web.sites import Entrance, load_sites, make_site_routes
+from sm.web.websocket import ClosingWebSocket
 
 
 def serve(
@@ -46,7 +46,7 @@ def serve(
     `key` is what sites take from the person who has started the server.
     """
     app = make_application(machine, version, rules, receivers, key, key_reads=key_reads)
-    running.run(app, listener, sockets=ClosingWebSocket)
+    server.run(app, listener, sockets=ClosingWebSocket)
 
 
 def load_added() -> list[Endpoint]:

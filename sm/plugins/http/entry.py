@@ -43,30 +43,30 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Gua
         UsageError: an agent has called, or there is no such place or token.
 
     """
-    from sm.web import listening
+    from sm.web import address
     from sm.web.guard import GuardRules
     from sm.web.rights import Trust
     from sm.web.unix_socket import listen_at
 
     check_may_serve(machine)
-    token = listening.read_token(entry.token_file, os.environ)
-    readers = listening.read_readers(entry.readers_file, token)
+    token = address.read_token(entry.token_file, os.environ)
+    readers = address.read_readers(entry.readers_file, token)
     look = TokenFiles(token, entry.token_file, entry.readers_file).read
-    public = listening.parse_tls_origin(entry.public_url)
+    public = address.parse_tls_origin(entry.public_url)
     trust = None
     if public:
         trust = Trust.NOBODY  # all that a proxy passes on comes from this machine, and from us
     elif entry.path:
         trust = Trust.OWNER
     opened = (
-        listen_at(entry.path, listening.BACKLOG)
+        listen_at(entry.path, address.BACKLOG)
         if entry.path
         else listening_on_port(entry.address, entry.port, bool(token or readers), public)
     )
     with opened as listener, ending_quietly():
         port = 0 if entry.path else listener.getsockname()[1]
-        say(f"listening on {entry.path or listening.format_url(entry.address, port)}")
-        is_loopback = listening.is_loopback(listener)
+        say(f"listening on {entry.path or address.format_url(entry.address, port)}")
+        is_loopback = address.is_loopback(listener)
         yield (
             listener,
             GuardRules(token, is_loopback, public, readers=readers, trust=trust, look=look),
@@ -94,7 +94,7 @@ def print_link(listener: socket.socket, rules: GuardRules, sites: list[Site]) ->
 
 
 def _find_origin(listener: socket.socket, rules: GuardRules) -> str:
-    from sm.web.listening import format_url
+    from sm.web.address import format_url
 
     if rules.public:
         return rules.public

@@ -16,9 +16,8 @@ from sm.base.errors import SmError
 from sm.plugins.http import actions, hook_reports, shapes, webhooks
 from sm.sessions.machine import Machine
 from sm.web import bodies
-from sm.web.answers import Answer, answer_failure, answer_success
+from sm.web.answers import Answer, HttpError, answer_failure, answer_success, choose_status
 from sm.web.endpoint import KIB, Call, Endpoint
-from sm.web.errors import HttpError, choose_status
 from sm.web.worker_pools import Worker, WorkerPools
 
 WEBHOOK_LIMIT = 10 * 1024 * KIB

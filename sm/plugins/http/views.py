@@ -23,7 +23,7 @@ from sm.views.open_need import OpenNeed
 from sm.views.records import Damaged, read_records, show
 from sm.views.session_row import tell
 from sm.views.states import ShownState
-from sm.web.errors import UnknownSessionError
+from sm.web.answers import UnknownSessionError
 
 RECALLED_S = 30.0
 """Seconds after our hook in which a recovery script that runs beside it may ask, on a slow

@@ -63,7 +63,7 @@ def _make_top(ctx: click.Context, projects: tuple[Project, ...]) -> Top:
     if seen is None:
         return _load()(feed, glyphs, colours=colours)
     from sm.plugins.top.lines import Look
-    from sm.plugins.top.opening import opened
+    from sm.plugins.top.splash import opened
 
     has_colours = colours and not os.environ.get("NO_COLOR")
     with opened(seen, Look(time.time(), glyphs), colours=has_colours):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sm.adapters.agent import codex_limits
+from sm.adapters.agent import codex_rollout
 from sm.adapters.agent.account import find_account_folder, guess_account_folder, read_login
 from sm.context import usage
 from sm.issues.rules.allowance import Allowance, LimitStage
@@ -72,7 +72,7 @@ def _guess_account(known: WindowFigures, project: Project) -> str:
 
 def _note_codex(directory: SessionDir, rollout: Path) -> None:
     """Write the limits that Codex tells to where the status line's hook writes those of others."""
-    found = codex_limits.read_limits(rollout)
+    found = codex_rollout.read_limits(rollout)
     if found is None:
         return
     line = read_harmless(directory.usage, LINE_LIMIT).decode("utf-8", "replace")

@@ -16,7 +16,7 @@ from sm.adapters.agent.account import (
 )
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profiles import GENERIC
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import GENERIC
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen, read
 from sm.adapters.tmux import Tmux

@@ -23,8 +23,8 @@ from sm.issues.look.look_share import LookShare
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Runner
-from sm.plugins.hosts.dispatch import shares
-from sm.plugins.hosts.dispatch.shares import MakeShare
+from sm.plugins.hosts.dispatch import bearer
+from sm.plugins.hosts.dispatch.bearer import MakeShare
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -310,8 +310,8 @@ def test_a_node_waits_for_a_loop_alone_and_for_cron_it_looks_at_once(
 ) -> None:
     """What cron calls hears no wish until the next minute."""
     runner = Bringing()
-    with patch.object(shares, "WAIT_S", 0.2):
-        said = shares.bring(
+    with patch.object(bearer, "WAIT_S", 0.2):
+        said = bearer.bring(
             project, see(), cast("Runner", runner), [], hears_wishes=loops, sharers=3
         )
         assert list(said) == []

@@ -12,8 +12,8 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.adapters.agent.profiles import GENERIC
 from sm.issues import placements
 from sm.issues.rules.allowance import LimitStage
 from sm.issues.runners import Placement

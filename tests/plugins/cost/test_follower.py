@@ -306,6 +306,6 @@ def _split(event: tuple[str, str]) -> tuple[str, str, str]:
 
 
 def test_a_client_of_which_nothing_is_known_is_left_alone(session: AdHocSession) -> None:
-    from sm.adapters.agent.generic import GENERIC
+    from sm.adapters.agent.profiles import GENERIC
 
     assert not progress.has_grown(session.provide(profile=GENERIC))

@@ -20,7 +20,7 @@ from tests.serving import Said, Served, heard, serving
 KIB = 1024
 HOST = b"Host: localhost"
 JSON = b"Content-Type: application/json"
-SLOW = "from sm.web import running; running.UNREAD_S = 3"
+SLOW = "from sm.web import server; server.UNREAD_S = 3"
 """So long a client may read nothing, for a test that does not have 90 s."""
 
 

@@ -672,8 +672,8 @@ def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path:
 
 RESTING = """
 from sm.__main__ import main
-from sm.web import running
-running.TICK_S = 3600.0
+from sm.web import server
+server.TICK_S = 3600.0
 main()
 """
 

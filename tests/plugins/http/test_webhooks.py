@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,20 @@ import pytest
 import yaml
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from sm.adapters.forge.errors import UnreachableError
+from sm.base.errors import SmError
 from sm.issues.look.webhooks import HeardWebhooks, read_heard_webhooks
 from sm.plugins.http import openapi
 from sm.plugins.http.routes import ENDPOINTS, WEBHOOK_LIMIT
-from sm.plugins.http.webhooks import REMEMBERED
+from sm.plugins.http.webhooks import APART_S, REMEMBERED, ForgeLooks
 from sm.store.paths import Root
+from sm.web.answers import HttpError
 from sm.web.bodies import Room
-from sm.web.errors import HttpError
 from tests.conftest import sealed_environment
 from tests.forges.hook import Hook
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forked import run_sm
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.hub import make_hub
 from tests.serving import Said, Served, heard, serving
 
@@ -142,8 +145,7 @@ def test_deliveries_are_remembered_within_limits(receiving: Receiving) -> None:
     from sm.adapters.forge.dialect import Delivery, Webhooks
     from sm.config.load import load
     from sm.plugins.forges.webhook import GITHUB
-    from sm.plugins.http.forge_looks import ForgeLooks
-    from sm.plugins.http.webhooks import Receiver
+    from sm.plugins.http.webhooks import ForgeLooks, Receiver
     from sm.sessions.project import Project
 
     config = load(receiving.side.hub.config, os.environ, receiving.side.folder)
@@ -358,3 +360,89 @@ def test_without_a_secret_the_endpoint_is_not_there() -> None:
     )
     assert set(with_it["paths"]) - set(without["paths"]) == {"/webhooks/{project}"}
     OpenAPIV31SpecValidator(with_it).validate()
+
+
+@dataclass
+class Forge:
+    """A forge whose looks, and the pauses between them, end when the test lets them."""
+
+    started: int = 0
+    pauses: list[float] = field(default_factory=list)
+    look_over: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    pause_over: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    error: Exception | None = None
+
+    def look(self) -> None:
+        self.started += 1
+        assert self.look_over.acquire(timeout=HANG_S)
+        if self.error:
+            raise self.error
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        assert self.pause_over.acquire(timeout=HANG_S)
+
+
+def test_a_storm_makes_one_look_and_one_to_come() -> None:
+    forge = Forge()
+    looks = ForgeLooks(forge.look, forge.sleep)
+    for _ in range(1000):
+        looks.ask()
+    wait_for(lambda: forge.started == 1, "the look")
+    for _ in range(1000):
+        looks.ask()
+    assert forge.started == 1, "one at a time"
+    forge.look_over.release()
+    wait_for(lambda: forge.pauses, "the pause after it")
+    for _ in range(1000):
+        looks.ask()
+    assert (forge.started, forge.pauses) == (1, [APART_S]), "and not at once the next"
+    forge.pause_over.release()
+    wait_for(lambda: forge.started == 2, "the one to come")
+    forge.look_over.release()
+    forge.pause_over.release(10)
+    wait_for(lambda: len(forge.pauses) == 2, "its end")
+    looks.ask()
+    wait_for(lambda: forge.started == 3, "a look after a quiet time")
+    forge.look_over.release()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UnreachableError("it is down"), ""),
+        (SmError("no such clone"), "sm: no such clone\n"),
+        (RuntimeError("a mistake"), "RuntimeError: a mistake\n"),
+    ],
+)
+def test_a_look_that_fails_does_not_keep_the_next_one_from_it(
+    error: Exception, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge = Forge(error=error)
+    looks = ForgeLooks(forge.look, forge.sleep)
+    for count in (1, 2):
+        looks.ask()
+        wait_for(lambda count=count: forge.started == count, "the look")  # type: ignore[misc]
+        forge.look_over.release()
+        wait_for(lambda count=count: len(forge.pauses) == count, "its end")  # type: ignore[misc]
+        forge.pause_over.release()
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_a_thread_that_cannot_be_started_does_not_keep_the_next_one_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forge = Forge()
+    looks = ForgeLooks(forge.look, forge.sleep)
+
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError):
+            looks.ask()
+    looks.ask()
+    wait_for(lambda: forge.started == 1, "the look")
+    forge.look_over.release()
+    forge.pause_over.release(10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profiles import GENERIC
 from sm.context import rotation_files
 from sm.messages import queue
 from sm.messages.queue import Message, MessageFolder, Mode

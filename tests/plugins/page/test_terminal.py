@@ -26,7 +26,7 @@ from sm.plugins.page.terminal.words import AHEAD
 from sm.sessions.presence_rule import GONE_S, Disturbance
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.web.running import FRAME_LIMIT
+from sm.web.server import FRAME_LIMIT
 from tests.helpers import put_session, remove_tree, wait_for
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.watcher import Watcher, ending, log_in, post, refusal

@@ -18,7 +18,7 @@ from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.base.need import NeedKind
 from sm.config.forges import LocalSettings
-from sm.plugins.top import acts, opening, reader
+from sm.plugins.top import acts, reader, splash
 from sm.plugins.top import feed as feeding
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
@@ -246,7 +246,7 @@ def test_the_first_picture_is_what_the_program_draws_then(play: Any, size: tuple
     async def steps(pilot: Pilot[None], top: Top) -> None:
         await until(pilot, lambda: "harb#7" in shown(top))
         assert top.seen
-        drawn = opening.draw(top.seen, *size, top.look)
+        drawn = splash.draw(top.seen, *size, top.look)
         first = ["".join(text for text, _ in line).rstrip() for line in drawn]
         await until(pilot, lambda: [one.rstrip() for one in shown(top).split("\n")] == first)
 
@@ -255,10 +255,10 @@ def test_the_first_picture_is_what_the_program_draws_then(play: Any, size: tuple
 
 def test_the_first_picture_has_nothing_that_a_terminal_acts_upon() -> None:
     line: Line = (("a\x1b]0;b\x07\n", "bold red"), ("c", "reverse"))
-    told = opening.spell([line], 20, colours=False)
+    told = splash.spell([line], 20, colours=False)
     assert "\x1b]" not in told
     assert "31m" not in told
-    assert "31m" in opening.spell([line], 20, colours=True)
+    assert "31m" in splash.spell([line], 20, colours=True)
 
 
 class Slow(Feed):

@@ -22,7 +22,7 @@ from sm.sessions.failure import parse_usage
 from sm.sessions.machine import Machine
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root, SessionDir
-from tests.adapters.agent.test_codex_limits import PRIMARY, SECONDARY, line
+from tests.adapters.agent.test_codex_rollout import PRIMARY, SECONDARY, line
 from tests.chance import dice
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import put_session

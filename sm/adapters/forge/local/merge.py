@@ -18,7 +18,7 @@ from sm.adapters.forge.merge_rules import refuse
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
 from sm.adapters.git_call import GitLockedError
-from sm.adapters.retrying import try_again
+from sm.adapters.retry import try_again
 from sm.base.foreign import tidy
 from sm.store.failpoint import crash_point
 

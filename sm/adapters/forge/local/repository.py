@@ -10,8 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
-from sm.adapters.git_call import find_lock, make_environment
-from sm.adapters.git_hooks import NO_HOOKS, refuse_foreign_hooks
+from sm.adapters.git_call import NO_HOOKS, find_lock, make_environment, refuse_foreign_hooks
 from sm.adapters.process import ANY_CODE, CommandError, Result, ask, read_beginning
 from sm.base.act_guard import before_act
 from sm.base.errors import SmError

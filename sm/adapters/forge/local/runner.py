@@ -1,11 +1,18 @@
-"""Runs the CI command for one commit: clean checkout, clean environment, bounded time and log."""
+"""Runs the CI command for one commit: clean checkout, clean environment, bounded time and log.
+
+A command that was killed from outside says nothing of its commit. One that ends itself, as by a
+segmentation fault or a failed assertion, has failed: that is the code's doing. Nothing is known
+after one that took longer than the project's `ci.timeout`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +21,6 @@ from msgspec import Struct
 from sm.adapters import lfs, submodules
 from sm.adapters.forge.local.check_folder import LOG_LIMIT, CheckFolder, Verdict, fingerprint
 from sm.adapters.forge.local.checks import Checks
-from sm.adapters.forge.local.clean_log import CleanLog, clean_log
-from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
@@ -39,6 +44,22 @@ STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
 KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
 OVERDUE = 124
 """Exit code of `timeout(1)` for a command that took too long."""
+
+
+OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL})
+"""Signals that others send to end a process: a kernel without memory, a person, a shutdown."""
+
+THROUGH_A_SHELL = frozenset({signal.SIGTERM, signal.SIGKILL})
+"""Signals that count in a shell's exit code as well. Its codes for the others, 129 and 130, are
+also used by programs in a meaning of their own."""
+
+SHELL_ADDS = 128
+OWN_GROUP = Path("/proc/self/cgroup")
+GROUPS = Path("/sys/fs/cgroup")
+OOM_KILLS = re.compile(r"^oom_kill (\d{1,18})$", re.MULTILINE)
+
+LONGEST = 64 * 1024
+"""Limit of an unfinished line that is held back, in bytes."""
 
 
 class RunnerJob(Struct, frozen=True):
@@ -125,7 +146,9 @@ def _run(job: RunnerJob, place: Path, folder: CheckFolder) -> RunOutcome:
     if not in_time:
         _note(folder, f"stopped after {job.timeout_s:g} s, the project's CI timeout")
     _cut(folder.log, LOG_LIMIT)
-    _clean(folder.log)
+    said = read_guarded(folder.log, 4 * LOG_LIMIT) or b""
+    if (clean := clean_log(said)) != said:  # secrets that span several lines, as a private key
+        write_atomic(folder.log, clean)
     if not in_time:  # whether the code would pass is not known: a person is asked
         at = _step(folder)
         step = f"no result within {job.timeout_s:g} s" + (f", at step {at}" if at else "")
@@ -160,13 +183,6 @@ def _cut(log: Path, limit: int) -> None:
         write_atomic(log, b"sm: the beginning of this log was left out\n" + kept)
 
 
-def _clean(log: Path) -> None:
-    """Take out secrets that span several lines, such as a private key."""
-    data = read_guarded(log, 4 * LOG_LIMIT) or b""
-    if (clean := clean_log(data)) != data:
-        write_atomic(log, clean)
-
-
 def _note(folder: CheckFolder, text: str) -> None:
     data = read_guarded(folder.log, 4 * LOG_LIMIT) or b""
     gap = b"" if not data or data.endswith(b"\n") else b"\n"
@@ -191,3 +207,56 @@ def _remove(place: Path) -> None:
     if place.exists():
         ask("chmod", "-R", "u+rwX", str(place), accept=tuple(range(256)))
         shutil.rmtree(place, ignore_errors=True)
+
+
+def killer(code: int, oom_kills: int = 0) -> str:
+    """Name the killer of a command, by its exit code as `subprocess` has it; '' for none.
+
+    `oom_kills` is how many processes around it the kernel has killed meanwhile.
+    """
+    for number in OUTSIDE:
+        if code == -number or (number in THROUGH_A_SHELL and code == SHELL_ADDS + number):
+            return number.name
+    return "the kernel, as memory ran out" if code and oom_kills > 0 else ""
+
+
+def count_oom_kills(own_group: Path = OWN_GROUP, groups: Path = GROUPS) -> int:
+    """Count the processes of our control group that the kernel has killed for want of memory.
+
+    0 where that is not told: without control groups of version 2, or in the topmost one.
+    """
+    try:
+        name = re.search(r"^0::/(.*)$", own_group.read_text(), re.MULTILINE)
+        said = (groups / (name[1] if name else "") / "memory.events").read_text()
+    except (OSError, ValueError):
+        return 0
+    found = OOM_KILLS.search(said)
+    return int(found[1]) if found else 0
+
+
+class CleanLog:
+    """Log that passes its lines on without secrets, before they are kept: no reader gets them."""
+
+    def __init__(self, append: Callable[[bytes], None]) -> None:
+        """Begin a log."""
+        self._append = append
+        self._rest = b""
+
+    def write(self, chunk: bytes) -> None:
+        """Pass on the lines that are complete now."""
+        lines, end, self._rest = (self._rest + chunk).rpartition(b"\n")
+        if len(self._rest) > LONGEST:
+            lines, end, self._rest = lines + end + self._rest, b"", b""
+        if lines or end:
+            self._append(clean_log(lines + end))
+
+    def close(self) -> None:
+        """Pass on what is left of a last line."""
+        rest, self._rest = self._rest, b""
+        if rest:
+            self._append(clean_log(rest))
+
+
+def clean_log(log: bytes) -> bytes:
+    """Return the log without well-known secrets; bytes that are no text stay."""
+    return redact(log.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

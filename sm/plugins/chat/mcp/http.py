@@ -25,9 +25,9 @@ from sm.plugins.chat.mcp import registrations, secret
 from sm.plugins.chat.mcp.consent import Consent
 from sm.plugins.chat.mcp.grants import Grants
 from sm.plugins.chat.mcp.provider import Provider
-from sm.web import running
 from sm.web.answers import Answer, answer_failure
 from sm.web.guard import Guard, GuardRules
+from sm.web.server import run as run_server
 
 REVOCATION_LIMIT = 32 * 1024
 REVOCATION_HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -138,7 +138,7 @@ def serve(
     app.add_exception_handler(Exception, _failed)
     app.add_middleware(OnlyPost)
     app.add_middleware(Guard, rules)
-    running.run(app, listener, lifespan=True)
+    run_server(app, listener, lifespan=True)
 
 
 def _authorization(remote: RemoteAccess, provider: Provider) -> dict[str, Any]:

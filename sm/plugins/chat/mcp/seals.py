@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 
 S = TypeVar("S", bound=Struct)
 

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from sm.store import files, sqlite_file
-from sm.web import listening
+from sm.web.address import read_secret
 
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 """Letters that do not look alike, because a person may have to type them on a phone."""
@@ -30,7 +30,7 @@ def read(path: Path) -> str:
     sqlite_file.make_folder(path.parent)
     if not path.exists():
         files.create_exclusive(path, f"{_new()}\n")
-    return listening.read_secret(path)
+    return read_secret(path)
 
 
 def renew(path: Path) -> str:
@@ -42,7 +42,7 @@ def renew(path: Path) -> str:
     """
     sqlite_file.make_folder(path.parent)
     files.write_atomic(path, f"{_new()}\n", durable=True)
-    return listening.read_secret(path)
+    return read_secret(path)
 
 
 def _new() -> str:

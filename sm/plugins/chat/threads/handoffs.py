@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from sm.base.decoding import convert
+from sm.base.decoder import convert
 from sm.base.errors import SmError, UsageError
 from sm.plugins.chat.threads import database
 from sm.plugins.chat.threads.records import (

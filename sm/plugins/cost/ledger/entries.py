@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.foreign import tidy_name
 from sm.base.issue_id import IssueId
 from sm.plugins.cost.ledger import database

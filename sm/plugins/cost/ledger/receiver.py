@@ -30,7 +30,7 @@ from msgspec import Struct, field
 
 from sm.adapters import procfs
 from sm.base.clock import Deadline
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.base.errors import SmError
 from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.entries import CostLedger, EntryOwner, open_ledger

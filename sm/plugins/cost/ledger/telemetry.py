@@ -20,7 +20,7 @@ from sm.adapters.agent.own_settings import read_settings
 from sm.adapters.agent.profile import Profile
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.config.shapes import read_section
 from sm.plugins.cost.settings import SESSION, CostSection, find_folder, find_ledger
 from sm.sessions import launch

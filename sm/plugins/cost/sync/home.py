@@ -19,7 +19,7 @@ import msgspec
 
 from sm.base import plugin
 from sm.base.clock import Deadline
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import tidy_name
 from sm.base.issue_id import IssueId

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import click
 import msgspec
 
-from sm.base.decoding import convert, decode
+from sm.base.decoder import convert, decode
 from sm.base.errors import UsageError
 from sm.base.output import say_text
 from sm.cli.options import pass_machine

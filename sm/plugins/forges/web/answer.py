@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.foreign import NUMBER_LIMIT
 from sm.base.text import one_line
 from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError, TooLongError

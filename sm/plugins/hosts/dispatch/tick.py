@@ -21,9 +21,9 @@ from sm.issues.runners import KnownState, NodeRefusedError, Placement, Runner, S
 from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
+from sm.plugins.hosts.dispatch.bearer import bring
 from sm.plugins.hosts.dispatch.orders import StartOrder
 from sm.plugins.hosts.dispatch.rules import AGAIN_S, Holder, PlacementCase, PlacementDeed, judge
-from sm.plugins.hosts.dispatch.shares import bring
 from sm.plugins.hosts.dispatch.survey import Survey
 from sm.plugins.hosts.messages import outbox
 from sm.sessions.project import Project

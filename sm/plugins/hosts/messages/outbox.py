@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.base.clock import Deadline
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import StateError, TemporaryError
 from sm.issues.placements import read_seen
 from sm.issues.runners import SILENT_S, NodeAnswer, Placement, Runner, Standing

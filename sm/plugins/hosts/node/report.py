@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, structs, to_builtins
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError, UsageError
 from sm.channels import people
 from sm.issues.look.room import list_shortages

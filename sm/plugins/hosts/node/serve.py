@@ -41,7 +41,7 @@ PRELOADED = (
     "sm.messages.send",
     "sm.plugins.hosts.node.attempts",
     "sm.plugins.hosts.node.report",
-    "sm.plugins.hosts.node.shares",
+    "sm.plugins.hosts.node.adoption",
     "sm.plugins.hosts.verb",
 )
 """Modules of the commands that are asked for most, beside those of a pass."""

@@ -18,9 +18,9 @@ from sm.issues.runners import (
     Standing,
 )
 from sm.plugins.hosts import hindrances
-from sm.plugins.hosts.dispatch.shares import MakeShare
+from sm.plugins.hosts.dispatch.bearer import MakeShare
 from sm.plugins.hosts.rules import read_rules, spell_rules
-from sm.plugins.hosts.slurm import poller, queue, reports, shares, standing, step
+from sm.plugins.hosts.slurm import carrier, poller, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import QueueError, SlurmJob, name_job
 from sm.plugins.hosts.slurm.reports import JobReport, Lack
 from sm.plugins.hosts.slurm.script import write_job
@@ -125,7 +125,7 @@ class SlurmRunner:
         """Have jobs that run brought what was seen of the forge."""
         seen = records.read_seen(project.root.project(project.name))
         running = [one for one in placements if _runs(seen.get(one.session))]
-        shares.bring(project, running, make)
+        carrier.bring(project, running, make)
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, NodeRow]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""

@@ -27,13 +27,13 @@ from sm.issues.runners import (
     Standing,
 )
 from sm.plugins.hosts import health, hindrances, wire
-from sm.plugins.hosts.dispatch.shares import MakeShare
+from sm.plugins.hosts.dispatch.bearer import MakeShare
 from sm.plugins.hosts.health import KeptReport
 from sm.plugins.hosts.messages.outbox import TICK_S, hand_on
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.rules import list_weaker, read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh import command, master, shares
+from sm.plugins.hosts.ssh import command, look_push, master
 from sm.plugins.hosts.ssh.client import NONE, Patience, SshNode, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.twins import find_twins
@@ -198,7 +198,7 @@ class SshRunner:
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Bring each node what was seen of the forge, all at once."""
-        shares.bring_all(list_nodes(project.config), project, placements, make)
+        look_push.bring_all(list_nodes(project.config), project, placements, make)
 
     def list_hindrances(self, project: Project) -> list[Hindrance]:
         """Return which hosts are lost, do not let us in, or lack something."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import DecodeError
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import SmError
 from sm.issues.look import wishes
 from sm.issues.placements import list_placements
-from sm.plugins.hosts.node.shares import HEAR_S
+from sm.plugins.hosts.node.adoption import HEAR_S
 from sm.plugins.hosts.wire import NodeRequest
 from sm.store.paths import Root, check_name
 

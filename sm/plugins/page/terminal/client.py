@@ -17,11 +17,10 @@ import subprocess
 import termios
 from typing import Annotated
 
-from anyio import CancelScope
+from anyio import CancelScope, to_thread
 from msgspec import Meta, Struct
 
 from sm.adapters.tmux import Tmux, check_session, join_commands, select_plain_environment
-from sm.plugins.page.terminal.process_end import end_process
 
 CHUNK = 64 * 1024
 """Bytes that are taken from the pty at once; it is not read while a browser takes none."""
@@ -29,6 +28,8 @@ KINDS = ("-T", "RGB")
 """Abilities of a browser's terminal beyond its TERM: all colours."""
 TERM = "xterm-256color"
 LARGEST = 1000
+LEAVES_S = 2.0
+"""Time that a process may take to leave before it is killed, in seconds."""
 
 FACTS = (
     "#{client_tty} #{session_name} #{window_width} #{window_height} #{status} #{status-position}"
@@ -183,3 +184,17 @@ def _parse(facts: str) -> tuple[str, Size]:
     lines = {"off": 0, "on": 1}.get(status) if not status.isdigit() else int(status)
     below = lines or 0
     return session, Size(int(width), int(height) + below, below if position == "bottom" else 0)
+
+
+async def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End the process, and wait until it has ended."""
+    process.terminate()
+    await to_thread.run_sync(_reap, process)
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(LEAVES_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -12,7 +12,7 @@ from sm.base.errors import UsageError
 from sm.base.text import one_line
 from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.process_end import end_process
+from sm.plugins.page.terminal.client import end_process
 from sm.plugins.page.terminal.wire import FromNode, Pipes, TerminalHello
 
 START_S = 30.0

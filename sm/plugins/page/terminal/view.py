@@ -14,7 +14,7 @@ from anyio import create_task_group
 from msgspec import MsgspecError, json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.plugins.page.access import DeniedError, Visitor, check_acts, identify
 from sm.plugins.page.route import Page
 from sm.plugins.page.terminal.words import (

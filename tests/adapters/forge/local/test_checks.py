@@ -15,7 +15,7 @@ from sm.adapters import procfs
 from sm.adapters.forge.errors import AtWorkError, ChecksNotPassedError, NotFoundError
 from sm.adapters.forge.local.check_folder import LOG_LIMIT
 from sm.adapters.forge.local.checks import MAX_STARTS
-from sm.adapters.forge.local.killed import count_oom_kills, killer
+from sm.adapters.forge.local.runner import count_oom_kills, killer
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import StateError
 from sm.config.load import load

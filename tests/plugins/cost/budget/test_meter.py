@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profiles import GENERIC
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters

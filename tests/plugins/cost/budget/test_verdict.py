@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profiles import GENERIC
 from sm.issues import meters
 from sm.issues.rules.allowance import LimitStage
 from sm.plugins.cost.budget.meter import METER

@@ -29,7 +29,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, field, structs
 
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.records.record import (
     FAILED,

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from sm.base.decoding import find_decoder
+from sm.base.decoder import find_decoder
 from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.records.record import (
     AgentKind,

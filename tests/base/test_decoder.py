@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from sm.base import decoding
+from sm.base import decoder
 from tests.helpers import REPOSITORY
 
 AT_ONCE = """
@@ -21,7 +21,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sm.base.decoding import convert, decode
+from sm.base.decoder import convert, decode
 
 
 class Leaf(Struct):
@@ -76,7 +76,7 @@ def test_a_fork_reads_although_another_thread_was_at_it() -> None:
     is_held, is_over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with decoding._lock:
+        with decoder._lock:
             is_held.set()
             is_over.wait(60)
 
@@ -85,7 +85,7 @@ def test_a_fork_reads_although_another_thread_was_at_it() -> None:
     is_held.wait(60)
     pid = os.fork()
     if not pid:
-        os._exit(0 if decoding.decode("[1]", list[int]) == [1] else 1)
+        os._exit(0 if decoder.decode("[1]", list[int]) == [1] else 1)
     is_over.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

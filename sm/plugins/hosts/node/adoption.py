@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import DecodeError, structs
 
-from sm.base.decoding import decode
+from sm.base.decoder import decode
 from sm.base.errors import UsageError
 from sm.issues.look import snapshot, wishes
 from sm.issues.look.look_share import LookShare

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.copying import CopyError, copy_into
+from sm.adapters.file_copy import CopyError, copy_into
 
 
 @pytest.fixture

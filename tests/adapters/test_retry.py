@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.adapters.retrying import try_again
+from sm.adapters.retry import try_again
 
 
 class Attempt:

@@ -12,7 +12,7 @@ from websockets.client import ClientProtocol
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from sm.web.closing import ClosingWebSocket
+from sm.web.websocket import ClosingWebSocket
 
 
 class Wire(asyncio.Transport):

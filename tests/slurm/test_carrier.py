@@ -14,8 +14,8 @@ from sm.base.issue_id import IssueId
 from sm.issues.look.forge_view import Snapshot
 from sm.issues.look.look_share import LookShare
 from sm.issues.runners import Placement
-from sm.plugins.hosts.slurm import shares
-from sm.plugins.hosts.slurm.shares import Carried, Load, digest, list_due
+from sm.plugins.hosts.slurm import carrier
+from sm.plugins.hosts.slurm.carrier import Carried, Load, digest, list_due
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
@@ -35,7 +35,7 @@ def share(issue: IssueId, title: str = "a", taken_at: float = NOW) -> LookShare:
 
 def test_a_job_is_brought_what_is_new_to_it_and_soon_what_it_counts_on() -> None:
     placed = [placement(number) for number in range(1, 6)]
-    shares = {one.session: share(one.issue) for one in placed}
+    carrier = {one.session: share(one.issue) for one in placed}
     known = {
         one.session: Carried(1, digest(share(one.issue, taken_at=NOW - 30)), NOW - 30)
         for one in placed[1:]
@@ -43,7 +43,7 @@ def test_a_job_is_brought_what_is_new_to_it_and_soon_what_it_counts_on() -> None
     known["dev-harb-3"] = structs.replace(known["dev-harb-3"], digest="another")
     known["dev-harb-4"] = structs.replace(known["dev-harb-4"], at=NOW - 61)
     known["dev-harb-5"] = structs.replace(known["dev-harb-5"], attempt=2)
-    assert [one.issue for one in list_due(placed, shares, known, NOW)] == [1, 3, 4, 5]
+    assert [one.issue for one in list_due(placed, carrier, known, NOW)] == [1, 3, 4, 5]
 
 
 def test_no_job_waits_for_a_look_that_it_wishes_for(
@@ -58,7 +58,7 @@ def test_no_job_waits_for_a_look_that_it_wishes_for(
         [issue] = issues
         return structs.replace(share(issue), wait_s=20.0)
 
-    shares.bring(project, [placement(7)], make)
-    load = read_json(shares._locate(project, "to-bring"), Load)
+    carrier.bring(project, [placement(7)], make)
+    load = read_json(carrier._locate(project, "to-bring"), Load)
     assert load
     assert [one.wait_s for one in load.shares.values()] == [0.0]

@@ -12,7 +12,7 @@ from sm.base.errors import SmError
 from sm.base.issue_id import IssueId
 from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import health
-from sm.plugins.hosts.dispatch.shares import MakeShare
+from sm.plugins.hosts.dispatch.bearer import MakeShare
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.ssh.client import Patience, SshNode, ask
 from sm.plugins.hosts.wire import INPUT_LIMIT

@@ -19,7 +19,7 @@ from sm.base.errors import SmError
 from sm.issues.look.look_share import LookShare
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
-from sm.plugins.hosts.dispatch.shares import MakeShare
+from sm.plugins.hosts.dispatch.bearer import MakeShare
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.slurm import step
 from sm.plugins.hosts.slurm.poller import AT_ONCE

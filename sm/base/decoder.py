@@ -3,7 +3,7 @@
 msgspec prepares a class when it is first used as a type, and gives the half prepared one to whoever
 uses it meanwhile: the process ends by a segmentation fault. With 0.22.0, on CPython 3.11, that
 happened in 30 of 150 processes in which four threads began with the same class
-(`tests/base/test_decoding.py`). So here a shape is prepared by one thread at a time. The linter
+(`tests/base/test_decoder.py`). So here a shape is prepared by one thread at a time. The linter
 refuses msgspec's own functions elsewhere.
 """
 

@@ -13,10 +13,10 @@ import pytest
 from sm.issues import placements
 from sm.issues.runners import Placement
 from sm.plugins.hosts import health
+from sm.plugins.hosts.node.adoption import read_share
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.node.shares import read_share
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh import shares, wishes
+from sm.plugins.hosts.ssh import look_push, wishes
 from sm.plugins.hosts.ssh.client import SshNode
 from sm.plugins.hosts.wire import CallAnswer, NodeRequest
 from sm.sessions.project import Project
@@ -46,19 +46,19 @@ def test_the_clock_of_a_node_is_taken_for_no_further_ahead_than_it_is(
     said_at = time.time() + AHEAD_S
     report = NodeReport(now=said_at - 1, said_at=said_at)
     health.keep_report(box.folder, "harb", report)
-    found = shares._find_ahead_s(box, project)
+    found = look_push._find_ahead_s(box, project)
     assert found is not None
     assert AHEAD_S - 1 < found <= AHEAD_S
 
 
 def test_an_older_node_is_brought_nothing(project: Project, box: SshNode) -> None:
     health.keep_report(box.folder, "harb", NodeReport(now=time.time()))
-    assert shares._find_ahead_s(box, project) is None
+    assert look_push._find_ahead_s(box, project) is None
 
 
 def test_issues_of_earlier_sessions_are_remembered_the_last_ones(box: SshNode) -> None:
     for number in range(40):
-        earlier = shares._remember(box.folder, "harb", [number])
+        earlier = look_push._remember(box.folder, "harb", [number])
     assert earlier == list(range(9, 39))
 
 

@@ -13,8 +13,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from sm.web.address import BACKLOG
 from sm.web.guard import HEAD_LIMIT
-from sm.web.listening import BACKLOG
 from sm.web.rights import PEER
 from sm.web.unix_socket import find_peer
 

@@ -1,4 +1,4 @@
-"""Opens the server's socket, and reads its token; nothing of the web yet."""
+"""Address of a server: its socket, its public URL and its tokens, before any library is loaded."""
 
 from __future__ import annotations
 
