@@ -84,9 +84,15 @@ def type_once(
 
     """
     buffer = f"sm-{_check_id(message_id)}-{make_nonce(4)}"
-    paste = f"{avoid_alias('paste-buffer')} {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
+    if len(chunks) == 1:  # tmux puts it between marks
+        flags, text = "-p", chunks[0]
+    else:  # a newer tmux would show their own marks as text (since 3.7, unless -S says otherwise)
+        flags = "-S" if tmux.version >= (3, 7) else ""
+        text = "".join(PASTE + chunk + END for chunk in chunks)
+    paste = f"{avoid_alias('paste-buffer')} {flags} -r -d -b {buffer} -t {pane.id}"
     do = [*_write_keys(pane, [stash] if stash else []), paste, *_write_keys(pane, submit)]
-    return _run_guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
+    data = text.encode("utf-8", "replace")
+    return _run_guarded(tmux, pane, message_id, do, row, buffer=buffer, data=data)
 
 
 def press(
@@ -141,42 +147,21 @@ def _whole(line: str) -> str:
     return f"{_safe(line[:ROW_ENDS])}.*{_safe(line[-ROW_ENDS:])}"
 
 
-def _flags(tmux: Tmux, chunks: Sequence[str]) -> str:
-    """Return the flags for pasting: tmux puts one chunk between marks, several bring their own.
-
-    A newer tmux would show their marks as text (since 3.7, unless it is told otherwise by -S).
-    """
-    if len(chunks) == 1:
-        return "-p"
-    return "-S" if tmux.version >= (3, 7) else ""
-
-
-def _data(chunks: Sequence[str]) -> bytes:
-    text = chunks[0] if len(chunks) == 1 else "".join(PASTE + chunk + END for chunk in chunks)
-    return text.encode("utf-8", "replace")
-
-
 def _write_keys(pane: Pane, keys: Sequence[str]) -> list[str]:
     for key in keys:
         if not KEY.fullmatch(key):
             raise UsageError(f"'{key}' cannot be a key: use tmux's names, C-s, Enter, Escape")
-    send = f"{avoid_alias('send-keys')} {_name_nobody(pane)}-t {pane.id}"
+    # tmux since 3.7 (cmd-send-keys.c) takes them for keys of the client that was active last, in
+    # any session, and refuses them if that client only looks. It does without a client that is not
+    # there (measured with 3.7c).
+    nobody = "-c nobody " if pane.version >= (3, 7) else ""
+    send = f"{avoid_alias('send-keys')} {nobody}-t {pane.id}"
     return [
         f"{send} -H {' '.join(f'{BYTES[key]:x}' for key in some)}"
         if plain
         else f"{send} {' '.join(some)}"
         for plain, some in groupby(keys, key=lambda key: key in BYTES)
     ]
-
-
-def _name_nobody(pane: Pane) -> str:
-    """Make the keys those of no client.
-
-    tmux since 3.7 (cmd-send-keys.c) takes them for keys of the client that was active last, in any
-    session, and refuses them if that client only looks. It does without a client that is not there
-    (measured with 3.7c).
-    """
-    return "-c nobody " if pane.version >= (3, 7) else ""
 
 
 def _run_guarded(
@@ -211,7 +196,7 @@ def _run_guarded(
     )
     refuse = [
         *([f"{avoid_alias('delete-buffer')} -b {buffer}"] if buffer else []),
-        _say(pane, facts),
+        f"{avoid_alias('display-message')} -p -t {pane.id} '{facts}'",
     ]
     load = [("load-buffer", "-b", buffer, "-")] if buffer else []
     choose = ("if-shell", "-F", "-t", pane.id, guard)
@@ -224,20 +209,12 @@ def _run_guarded(
     except TmuxError as error:
         # tmux has stopped at the command that failed, before the one that deletes the text.
         if buffer:
-            _discard(tmux, buffer)
+            with contextlib.suppress(TmuxError, TmuxBusyError):
+                tmux.command(*join_commands(("delete-buffer", "-b", buffer)))
         if isinstance(error, (NoServerError, MissingPaneError)):
             return Refusal.GONE
         raise
     return _verdict(said, pane)
-
-
-def _discard(tmux: Tmux, buffer: str) -> None:
-    with contextlib.suppress(TmuxError, TmuxBusyError):
-        tmux.command(*join_commands(("delete-buffer", "-b", buffer)))
-
-
-def _say(pane: Pane, facts: str) -> str:
-    return f"{avoid_alias('display-message')} -p -t {pane.id} '{facts}'"
 
 
 def _verdict(said: str, pane: Pane) -> Refusal | None:

@@ -67,7 +67,11 @@ def _copy(here: int, there: int, parts: tuple[str, ...]) -> bool:
         return False
     found = os.stat(name, dir_fd=here, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
-        return _copy_link(here, there, parts)
+        leads = os.readlink(name, dir_fd=here)
+        if leads.startswith("/") or not _stays(parts[:-1], leads):
+            raise CopyError("it is a link that leads out of the clone")
+        os.symlink(leads, name, dir_fd=there)
+        return True
     if not stat.S_ISREG(found.st_mode):
         raise CopyError("it is no file")
     part = f".{name}.sm-part"  # a copy that a kill cuts short is never seen under the name itself
@@ -94,14 +98,6 @@ def _exists(name: str, there: int) -> bool:
         os.stat(name, dir_fd=there, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return True
-
-
-def _copy_link(here: int, there: int, parts: tuple[str, ...]) -> bool:
-    leads = os.readlink(parts[-1], dir_fd=here)
-    if leads.startswith("/") or not _stays(parts[:-1], leads):
-        raise CopyError("it is a link that leads out of the clone")
-    os.symlink(leads, parts[-1], dir_fd=there)
     return True
 
 

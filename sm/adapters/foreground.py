@@ -70,22 +70,14 @@ def swallow_typing(terminal: int) -> None:
         return
     try:
         tty.setraw(terminal, termios.TCSANOW)
-        _await_enter(terminal)
+        last = time.monotonic()
+        while keys := os.read(terminal, 4096):
+            now = time.monotonic()
+            if keys in (b"\r", b"\n") and now - last >= PAUSE_S:
+                return
+            last = now
     except OSError:  # a person has closed it
         return
     finally:
-        _restore(terminal, before)
-
-
-def _await_enter(terminal: int) -> None:
-    last = time.monotonic()
-    while keys := os.read(terminal, 4096):
-        now = time.monotonic()
-        if keys in (b"\r", b"\n") and now - last >= PAUSE_S:
-            return
-        last = now
-
-
-def _restore(terminal: int, before: list[object]) -> None:
-    with contextlib.suppress(termios.error):
-        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)  # type: ignore[arg-type]
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)

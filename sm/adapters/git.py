@@ -248,19 +248,14 @@ class Git(Struct, frozen=True, dict=True):
         Settings are written because `--track` refuses in a clone that fetches a single branch. The
         last one is for a person's `remote.pushDefault`, which would lead a push elsewhere.
         """
-        known = self._branch_settings(branch)
-        values = (("remote", remote), ("merge", f"refs/heads/{branch}"), ("pushRemote", remote))
-        for key, value in values:
-            if known.get(key.lower()) != value:
-                call(self.repo, "config", "--replace-all", f"branch.{branch}.{key}", value)
-
-    def _branch_settings(self, branch: str) -> dict[str, str]:
-        """Return git's configuration of a branch, by keys in small letters."""
         args = ("config", "-z", "--get-regexp", r"^branch\..*\.(remote|merge|pushremote)$")
         entries = call(self.repo, *args, accept=(0, 1)).stdout.split("\0")
-        pairs = (entry.partition("\n")[::2] for entry in entries)
-        names = ((name.rpartition("."), value) for name, value in pairs)
-        return {key: value for (of, _, key), value in names if of == f"branch.{branch}"}
+        # git tells a key in small letters.
+        known = dict(entry.partition("\n")[::2] for entry in entries)
+        values = (("remote", remote), ("merge", f"refs/heads/{branch}"), ("pushRemote", remote))
+        for key, value in values:
+            if known.get(f"branch.{branch}.{key.lower()}") != value:
+                call(self.repo, "config", "--replace-all", f"branch.{branch}.{key}", value)
 
     def setting(self, name: str) -> str:
         """Return the value that git's configuration has for `name`, the last of several; or ''."""

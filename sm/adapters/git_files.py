@@ -87,7 +87,8 @@ def hide(folder: Path, place: str, pattern: str) -> None:
     if found.code:
         return
     prefix, path = found.stdout.split("\n")[:2]
-    line = f"/{GLOB.sub(_quote, prefix + place)}/{pattern}"
+    quoted = GLOB.sub(r"\\\g<0>", prefix + place)
+    line = f"/{quoted}/{pattern}"
     file = folder / path
     try:
         known = file.read_text("utf-8", "surrogateescape") if file.exists() else ""
@@ -102,10 +103,6 @@ def hide(folder: Path, place: str, pattern: str) -> None:
 
 GLOB = re.compile(r"[\\*?\[\]]")
 """Characters with a meaning in a pattern of git."""
-
-
-def _quote(found: re.Match[str]) -> str:
-    return f"\\{found[0]}"
 
 
 def _git(folder: Path, *args: str, stdin: bytes | None = None) -> Result:

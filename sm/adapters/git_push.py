@@ -82,12 +82,6 @@ def push(
     return frozenset(ref for flag, ref, _ in _report(result) if flag not in "=!")
 
 
-def _find_raced(result: Result) -> str | None:
-    """Return the ref that another push has just changed, by the remote's words."""
-    found = RACED.search(result.stderr)
-    return found[1] if found else None
-
-
 def _report(result: Result) -> list[tuple[str, str, str]]:
     """Return flag, ref and summary of each ref (git-push(1), OUTPUT; `--porcelain`)."""
     rows = [line.split("\t") for line in result.lines]
@@ -97,7 +91,9 @@ def _report(result: Result) -> list[tuple[str, str, str]]:
 def _refusal(result: Result, remote: str, updates: Sequence[Update]) -> SmError:
     expected = {update.ref: update.expected for update in updates}
     rejected = [(ref, why) for flag, ref, why in _report(result) if flag == "!"]
-    if ref := next((ref for ref, why in rejected if "(stale info)" in why), _find_raced(result)):
+    raced = RACED.search(result.stderr)  # by the remote's words: another push has just changed it
+    stale = [ref for ref, why in rejected if "(stale info)" in why]
+    if ref := stale[0] if stale else raced and raced[1]:
         if expected.get(ref) == ABSENT:
             return RefExistsError(f"'{ref}' exists on remote '{remote}' already")
         return RefMovedError(f"'{ref}' on remote '{remote}' has changed meanwhile")

@@ -173,13 +173,9 @@ def put_back(tree: Git, taken: Taken) -> bool:
         args = ("cherry-pick", "--no-commit", "--allow-empty", *mainline, taken.commit)
         fits = call(tree.repo, *args, accept=(0, 1), timeout_s=CHECKOUT_S).code == 0
         call(tree.repo, "reset", "--quiet", "--mixed", accept=(0, 1))
-    _go_on_merging(tree.git_dir(), taken)
-    return fits
-
-
-def _go_on_merging(git_dir: Path, taken: Taken) -> None:
-    if taken.merging and taken.unfinished == "merge":
-        heads = "".join(f"{one}\n" for one in taken.merging)
+    if taken.merging and taken.unfinished == "merge":  # which goes on
+        git_dir = tree.git_dir()
         (git_dir / "MERGE_MSG").write_text(f"Merge {taken.merging[0][:12]}\n")
         (git_dir / "MERGE_MODE").write_text("")
-        (git_dir / "MERGE_HEAD").write_text(heads)
+        (git_dir / "MERGE_HEAD").write_text("".join(f"{one}\n" for one in taken.merging))
+    return fits

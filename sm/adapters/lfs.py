@@ -82,9 +82,8 @@ def list_missing(repo: Path, bare: Path, rev: str) -> tuple[str, ...]:
     """Return the files of a commit whose contents the repository `bare` on this machine lacks."""
     lines = call(repo, "lfs", "ls-files", "--long", rev, accept=(0, 1, 2, 128)).lines
     rows = (line.split(" ", 2) for line in lines if line.count(" ") >= 2)
-    return tuple(path for oid, _, path in rows if not _locate(bare, oid).is_file())
-
-
-def _locate(bare: Path, oid: str) -> Path:
-    """Return where Git LFS keeps an object (git-lfs: its specification, "The Server")."""
-    return bare / "lfs" / "objects" / oid[:2] / oid[2:4] / oid
+    # Where Git LFS keeps an object: its specification, "The Server".
+    objects = bare / "lfs" / "objects"
+    return tuple(
+        path for oid, _, path in rows if not (objects / oid[:2] / oid[2:4] / oid).is_file()
+    )

@@ -174,7 +174,7 @@ def find_family(leaders: Collection[Process]) -> set[Process]:
     """
     if not leaders:
         return set()
-    table = {process.pid: process for process in _all()}
+    table = {one.pid: one for pid in list_pids() if (one := find(int(pid)))}
     certain = [leader for leader in leaders if table.get(leader.pid, leader) == leader]
     numbers = {leader.pid for leader in certain}
     members = {process for process in table.values() if process.session in numbers}
@@ -198,10 +198,6 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
                     signal.pidfd_send_signal(handle, number)
             finally:
                 os.close(handle)
-
-
-def _all() -> list[Process]:
-    return [process for pid in list_pids() if (process := find(int(pid)))]
 
 
 def _read_environments() -> Iterator[tuple[int, bytes]]:

@@ -106,7 +106,11 @@ def write(file: SettingsFile, settings: dict[str, Any]) -> None:
 def restore(file: SettingsFile, content: bytes) -> None:
     """Replace the file's content by `content`, and keep its mode; see `write`."""
     mode = stat.S_IMODE(file.path.stat().st_mode) if file.raw is not None else 0o600
-    _make_folder(file.path.parent)
+    folder = file.path.parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SmError(f"cannot make '{folder}': {os.strerror(error.errno or 0)}") from error
     write_atomic(file.path, content, durable=True, at_last=lambda: _check_unchanged(file))
     file.path.chmod(mode)
 
@@ -128,13 +132,6 @@ def remove(file: SettingsFile) -> None:
 def _check_unchanged(file: SettingsFile) -> None:
     if (file.path.read_bytes() if file.path.exists() else None) != file.raw:
         raise SmError(f"'{file.path}' was changed meanwhile: try again")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SmError(f"cannot make '{folder}': {os.strerror(error.errno or 0)}") from error
 
 
 def _text(before: bytes, settings: dict[str, Any]) -> bytes:

@@ -52,18 +52,14 @@ def running(
         leader = procfs.find(process.pid) or procfs.Process(process.pid, 0)
         try:
             write_json(record, (leader.pid, leader.started, _boot()))
-            _let_go(process)
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(b"go\n")
+                process.stdin.close()
             yield process
         finally:
             _end(process, leader)
             record.unlink(missing_ok=True)
-
-
-def _let_go(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(b"go\n")
-        process.stdin.close()
 
 
 def _end(process: subprocess.Popen[bytes], leader: procfs.Process) -> None:
@@ -98,12 +94,9 @@ def copy_output(
             if chunk:
                 write(chunk)
             elif ready or ended:
-                return _ends_by(process, deadline)
+                break
             if deadline.is_over:
                 return False
-
-
-def _ends_by(process: subprocess.Popen[bytes], deadline: Deadline) -> bool:
     try:
         process.wait(deadline.left_s)
     except subprocess.TimeoutExpired:

@@ -111,7 +111,9 @@ def start_session(
     _refuse_manual_size(tmux)
     keep = pipe_line(log) if log else ""
     width, height = map(str, size)
-    _end_orphan(tmux, check_session(session))
+    there = tmux.pane(check_session(session))
+    if there and there.mark == RESERVED and time.time() - there.created > ORPHANED_S:
+        tmux.kill(session, there.pid)  # a placeholder whose process has died
     pane_id = reserve(tmux, session, cwd, ("-x", width, "-y", height))
     target = ("-t", pane_id)
     commands = [
@@ -182,13 +184,6 @@ def _refuse_manual_size(tmux: Tmux) -> None:
             raise UnfitServerError(CRASHES)
     except NoServerError:
         return
-
-
-def _end_orphan(tmux: Tmux, session: str) -> None:
-    """End a placeholder whose process has died."""
-    there = tmux.pane(session)
-    if there and there.mark == RESERVED and time.time() - there.created > ORPHANED_S:
-        tmux.kill(session, there.pid)
 
 
 def _drop(tmux: Tmux, pane_id: str) -> None:

@@ -28,10 +28,6 @@ class Call(Struct, Generic[B], frozen=True):
         return self.machine.root
 
 
-def _of_session(call: Call[Any]) -> str:
-    return call.ident
-
-
 class Endpoint(Struct, frozen=True):
     """An endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
@@ -51,7 +47,7 @@ class Endpoint(Struct, frozen=True):
     limit: int = 64 * KIB
     errors: tuple[int, ...] = ()
     slow: bool = False
-    pool: Callable[[Call[Any]], str] = _of_session
+    pool: Callable[[Call[Any]], str] = lambda call: call.ident
     signed: bool = False
     status: int = 200
     query: type[Struct] | None = None

@@ -75,7 +75,7 @@ class GuardRules(Struct, frozen=True):
     def keys(self) -> Keys:
         """Tokens and trust that let a client in."""
         has_token = bool(self.token or self.readers)
-        trust = self.trust or _choose_trust(has_token)
+        trust = self.trust or (Trust.NOBODY if has_token else Trust.ANYONE)
         return Keys(self.token, self.readers, trust, self.look)
 
     def lets_in(self, method: str, path: str) -> bool:
@@ -115,10 +115,6 @@ class GuardRules(Struct, frozen=True):
             return _is_address(name, loopback=True)
         # An address in the place of a name cannot lead elsewhere.
         return _is_address(name, loopback=False) or name == socket.gethostname().lower()
-
-
-def _choose_trust(has_token: bool) -> Trust:
-    return Trust.NOBODY if has_token else Trust.ANYONE
 
 
 def _name(authority: str) -> str:

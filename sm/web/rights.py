@@ -68,7 +68,12 @@ class Keys(Struct, frozen=True):
         """Return the right of this token. It is compared with each, so time tells nothing."""
         token, readers = self.look() if self.look else (self.token, self.readers)
         known = [(token, Right.ACT), *((one, Right.READ) for one in readers)]
-        fits = [right for token, right in known if _is_same(secret, token)]
+        given = secret.encode("utf-8", "surrogatepass")
+        fits = [
+            right
+            for token, right in known
+            if hmac.compare_digest(given, token.encode()) and token != ""
+        ]
         return max(fits, default=Right.NOTHING)
 
     def find_trusted(self, scope: Scope) -> Right:
@@ -83,11 +88,6 @@ class Keys(Struct, frozen=True):
         """Return the right of whoever sends this, by the token in it or by who it is."""
         brought = self.find_brought(Headers(scope=scope).get("authorization", ""))
         return brought or self.find_trusted(scope)
-
-
-def _is_same(secret: str, token: str) -> bool:
-    right = hmac.compare_digest(secret.encode("utf-8", "surrogatepass"), token.encode())
-    return right and token != ""
 
 
 class Declared(Struct, frozen=True):

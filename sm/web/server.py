@@ -63,7 +63,11 @@ def run(
     """
     is_unix = listener.family == socket.AF_UNIX
     if not is_unix:
-        _bound_waiting(listener)
+        # The kernel gives up clients that read nothing and those that are gone: see tcp(7). Each
+        # connection that is accepted has the options of the socket that listens.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_S)
     config = uvicorn.Config(
         app,
         http=_Peered if is_unix else "h11",
@@ -150,13 +154,3 @@ class _Peered(H11Protocol):
             await app(scope, receive, send)
 
         return told
-
-
-def _bound_waiting(listener: socket.socket) -> None:
-    """Have the kernel give up clients that read nothing and those that are gone: see tcp(7).
-
-    Each connection that is accepted has the options of the socket that listens.
-    """
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, UNREAD_S)

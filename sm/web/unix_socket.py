@@ -44,7 +44,9 @@ def listen_at(path: Path, backlog: int) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            _remove(path, made)
+            with contextlib.suppress(OSError):
+                if os.path.samestat(path.lstat(), made):  # another server may have replaced it
+                    path.unlink()
 
 
 def find_peer(connection: socket.socket) -> int:
@@ -125,13 +127,6 @@ def _bind(listener: socket.socket, path: Path) -> None:
         raise _cannot(path, error) from error
     finally:
         os.umask(before)
-
-
-def _remove(path: Path, made: os.stat_result) -> None:
-    """Remove the socket if it still is the one that was made."""
-    with contextlib.suppress(OSError):
-        if os.path.samestat(path.lstat(), made):
-            path.unlink()
 
 
 def _cannot(path: Path, error: OSError) -> UsageError:

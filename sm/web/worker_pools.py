@@ -29,18 +29,12 @@ class WorkerPools:
 
     async def enter(self, pool: str) -> Worker:
         """Wait until there is room for one more thread; whoever enters has to run something."""
-        while not self._has_room(pool):
-            await self._a_change()
+        while self._running[pool] >= self._each or self._running.total() >= self._total:
+            change = asyncio.get_running_loop().create_future()
+            self._waiting.append(change)
+            await change
         self._running[pool] += 1
         return Worker(lambda: self._leave(pool))
-
-    def _has_room(self, pool: str) -> bool:
-        return self._running[pool] < self._each and self._running.total() < self._total
-
-    async def _a_change(self) -> None:
-        change = asyncio.get_running_loop().create_future()
-        self._waiting.append(change)
-        await change
 
     def _leave(self, pool: str) -> None:
         self._running -= Counter((pool,))  # drops a pool without threads

@@ -63,7 +63,9 @@ def cut_pieces(profile: Profile, text: str) -> tuple[str, ...]:
     found, piece = [], ""
     for line in text.splitlines(keepends=True):
         for part in _parts(line, profile.paste_characters):
-            if piece and _is_too_large(profile, piece + part):
+            joined = piece + part
+            is_long = utf16_length(joined) > profile.paste_characters
+            if piece and (is_long or joined.count("\n") >= profile.paste_lines):
                 found.append(piece)
                 piece = ""
             piece += part
@@ -88,12 +90,6 @@ def _before_joined(line: str, start: int, at: int) -> int:
     while cut > start and JOINER in line[cut - 1 : cut + 1]:
         cut -= 1
     return cut if cut > start else at
-
-
-def _is_too_large(profile: Profile, piece: str) -> bool:
-    return (
-        utf16_length(piece) > profile.paste_characters or piece.count("\n") >= profile.paste_lines
-    )
 
 
 def make_hook_answer(profile: Profile, text: str, shown: str) -> str:

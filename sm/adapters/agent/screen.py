@@ -88,12 +88,13 @@ def read(profile: Profile, capture: str) -> Screen:
         return Screen(Prompt.NONE, gone=gone)
     if (composer := _composer(profile, texts)) is None:
         if end := _scrolled(profile, texts):
-            draft = _draft_end(rows[end.start : end.stop])
+            draft = "\n".join(text.strip() for text in texts[end.start : end.stop]).strip()
             row = "\n".join(texts[end.start : end.stop])
             return Screen(Prompt.NONE, draft, row, gone=gone, scrolled=True)
         if not (question := _question(profile, texts[-DIALOG_ROWS:])):
             return Screen(Prompt.NONE, gone=gone)
-        found = _list_menu(profile, texts[-DIALOG_ROWS:])
+        # Rows that tell that the dialog is a menu without need of an answer.
+        found = [text for text in texts[-DIALOG_ROWS:] if _found(profile, profile.menu, [text])]
         return Screen(
             Prompt.DIALOG,
             row="\n".join(found),
@@ -209,10 +210,6 @@ def _draft(profile: Profile, rows: list[Row]) -> str:
     return "" if _found(profile, profile.placeholders, [typed]) else typed
 
 
-def _draft_end(rows: list[Row]) -> str:
-    return "\n".join(row.text.strip() for row in rows).strip()
-
-
 def _typed(profile: Profile, text: str, styles: tuple[Style, ...]) -> str:
     """Return a row without its placeholder, whose first character is at the cursor and not dim."""
     if not profile.dim_placeholder:
@@ -238,11 +235,6 @@ def _question(profile: Profile, texts: list[str]) -> str:
 def _login(profile: Profile, texts: list[str]) -> str:
     """Return the row that asks for a login, '' if there is none."""
     return next((text.strip() for text in texts if _found(profile, profile.login, [text])), "")
-
-
-def _list_menu(profile: Profile, texts: list[str]) -> list[str]:
-    """Return the rows that tell that a dialog is a menu without need of an answer."""
-    return [text for text in texts if _found(profile, profile.menu, [text])]
 
 
 def _found(profile: Profile, patterns: tuple[str, ...], texts: list[str]) -> bool:

@@ -45,7 +45,11 @@ def describe(
     _, components = msgspec.json.schema_components(
         (Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"
     )
-    paths: dict[str, Any] = {HEALTH: {"get": _plain("Whether the server answers.", shapes.Health)}}
+    health = {
+        "summary": "Whether the server answers.",
+        "responses": _responses(shapes.Health, ALWAYS),
+    }
+    paths: dict[str, Any] = {HEALTH: {"get": health}}
     for each in every:
         operation = _operation(each)
         if readers and each.acts is False:
@@ -66,10 +70,6 @@ def describe(
             if readers or name == "token"
         }
     return document
-
-
-def _plain(summary: str, answer: type[Struct]) -> dict[str, Any]:
-    return {"summary": summary, "responses": _responses(answer, ALWAYS)}
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:

@@ -229,7 +229,10 @@ async def _answer(
         with site.room.share() as share:
             call = await _call(site, endpoint, request, share)
             worker = await _enter(pools, endpoint.pool(call))
-            return await _carry_out(worker, functools.partial(_act, endpoint, call))
+            # In the thread, also the answer's encoding, which is slow for a thousand sessions.
+            return await _carry_out(
+                worker, lambda: answer_success(endpoint.act(call), endpoint.status)
+            )
     except SmError as error:
         return answer_failure(choose_status(error), error.message)
     except asyncio.CancelledError:
@@ -281,8 +284,3 @@ async def _receive(
     raw = await bodies.read(request, endpoint.limit, share)
     delivered = webhooks.Delivered(receiver, webhooks.make_delivery(request, raw))
     return Call(site.machine, project, delivered, raw)
-
-
-def _act(endpoint: Endpoint, call: Call[Any]) -> Answer:
-    """Run in a thread, also the answer's encoding, which is slow for a thousand sessions."""
-    return answer_success(endpoint.act(call), endpoint.status)

@@ -175,7 +175,9 @@ class Logins:
             return ""
         browser = make_nonce(DIGITS // 2)
         with self._changing() as (book, now):
-            right = self._take_key(secret) or self._tokens.find_secret(secret)
+            until, of_key = self._keys.pop(_hash(secret), (0.0, Right.NOTHING))
+            is_valid = until > self._ages.elapse()
+            right = (is_valid and of_key) or self._tokens.find_secret(secret)
             if not right:  # two came with one key
                 return ""
             about = BrowserNote(now, one_line(called)[:CALLED])
@@ -230,10 +232,6 @@ class Logins:
     def _keep_key(self, key: str, right: Right) -> None:
         self._drop_old_keys()
         self._keys[_hash(key)] = self._ages.elapse() + KEY_S, right
-
-    def _take_key(self, key: str) -> Right:
-        until, right = self._keys.pop(_hash(key), (0.0, Right.NOTHING))
-        return right if until > self._ages.elapse() else Right.NOTHING
 
     def _drop_old_keys(self) -> None:
         now = self._ages.elapse()

@@ -108,6 +108,9 @@ class NumbersDesk:
         began = name_day(self._reader.first_at or now)
         is_whole = not self._reader.is_cut or (self._reader.first_at > 0 and began < since)
         days = _join([one for one in wanted if one.day >= since])
+        notes += list_notes(cost)
+        if not is_whole:
+            notes.append(f"≥: what happened before {began} is not in the journal any more")
         return ShownNumbers(
             choice=choice,
             at=now,
@@ -118,7 +121,7 @@ class NumbersDesk:
             costs=costs,
             cost=cost,
             is_whole=is_whole,
-            notes=(*notes, *_list_notes(cost, began, is_whole=is_whole)),
+            notes=tuple(notes),
             projects=tuple(sorted(names)),
         )
 
@@ -129,9 +132,3 @@ def _join(found: Iterable[DayNumbers]) -> tuple[DayNumbers, ...]:
     for one in found:
         by_day.setdefault(one.day, []).append(one)
     return tuple(add_up(parts, day) for day, parts in by_day.items())
-
-
-def _list_notes(cost: Sum, began: str, *, is_whole: bool) -> Iterable[str]:
-    yield from list_notes(cost)
-    if not is_whole:
-        yield f"≥: what happened before {began} is not in the journal any more"

@@ -104,10 +104,5 @@ def _tell_left(found: Beginning, more: int) -> str:
 def _sort_lines(lines: list[str]) -> Iterator[Line]:
     for line in lines:
         cut = " …" if len(line) > WIDEST else ""
-        yield Line(_find_kind(line), printable(line[:WIDEST]) + cut)
-
-
-def _find_kind(line: str) -> str:
-    if line.startswith(HEADS):
-        return "head"
-    return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
+        kind = {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
+        yield Line("head" if line.startswith(HEADS) else kind, printable(line[:WIDEST]) + cut)

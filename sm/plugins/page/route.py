@@ -21,8 +21,7 @@ from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
 from sm.plugins.page.access import DeniedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
-from sm.plugins.page.board_reader import BoardReader
-from sm.plugins.page.finder import PageFinder
+from sm.plugins.page.board_reader import BoardReader, PageFinder
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.numbers_desk import NumbersDesk

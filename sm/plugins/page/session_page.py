@@ -41,7 +41,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         board, position = page.looks.read()
         row = board.find(ident)
         if row is None:
-            return _show_ended(page, ident, visitor)
+            return show("ended.html", visitor, ident=ident, ended=read_ended(page.looks, ident))
         limits = page.finder.list_limits(ident)
         named = {limit.act: limit for limit in limits}
         needs = [one for one in answer_needs(board, named) if one.need.session == ident]
@@ -86,11 +86,6 @@ def _gather_there(row: SessionRow) -> dict[str, Any]:
         "has_documents": row.documents,
         "steering": list_steering(row, paused=row.paused),
     }
-
-
-def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
-    """Answer with the page of an ended session."""
-    return show("ended.html", visitor, ident=ident, ended=read_ended(page.looks, ident))
 
 
 async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:

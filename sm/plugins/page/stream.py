@@ -147,12 +147,10 @@ class Stream:
                 if there.is_due():
                     changed |= await asyncio.to_thread(there.look)
                 if changed:
-                    self._tell(Changed(position, tuple(sorted(changed))))
+                    told = Changed(position, tuple(sorted(changed)))
+                    for listener in self._listeners:
+                        listener.tell(told)
                     await asyncio.sleep(PAUSE_S)
-
-    def _tell(self, changed: Changed) -> None:
-        for listener in self._listeners:
-            listener.tell(changed)
 
 
 def _word(changed: Changed) -> ServerSentEvent:

@@ -43,7 +43,8 @@ class Asking(Reading):
             return
         self._is_named = act is not None
         try:
-            self.plan = self._plan(act or acts.choose_answer(entry), entry)
+            wish = act or acts.choose_answer(entry)
+            self.plan = acts.plan(self.root, wish, entry, self.feed.projects) if wish else None
         except SmError as error:
             self.plan = None
             if act:
@@ -99,9 +100,6 @@ class Asking(Reading):
     def scroll_peek(self, by: int) -> None:
         """Scroll what is shown above the question by so many lines."""
         self.sheet("peek").scroll_lines(by)
-
-    def _plan(self, act: ActKind | None, entry: Entry) -> Plan | None:
-        return acts.plan(self.root, act, entry, self.feed.projects) if act else None
 
     @staticmethod
     def _draft_of(plan: Plan) -> str:

@@ -53,7 +53,10 @@ class Reading(View):
         if self.near and not self._is_reading_near and self._is_near_old(self.near, now):
             self.read_near()
         if now >= self._aged_at:
-            self._aged_at = now + (OLD_AGES_S if self._is_all_old() else AGES_S)
+            young_from = time.time() - MINUTE_S
+            rows = self.seen.rows if self.seen else ()
+            is_all_old = all(row.state_since < young_from for row in rows)
+            self._aged_at = now + (OLD_AGES_S if is_all_old else AGES_S)
             self.draw()
 
     def _is_near_old(self, near: Nearby, now: float) -> bool:
@@ -61,10 +64,6 @@ class Reading(View):
         if near.host:
             return now >= self._near_at + THERE_S
         return measure_log(near) != self._log_size
-
-    def _is_all_old(self) -> bool:
-        rows = self.seen.rows if self.seen else ()
-        return all(row.state_since < time.time() - MINUTE_S for row in rows)
 
     def _read(self) -> None:
         """Read, in a thread, what has changed."""
@@ -114,7 +113,8 @@ class Reading(View):
     def _take_near(self, near: Nearby) -> None:
         self._is_reading_near, self._near_at = False, time.monotonic()
         entry = self.listing.current
-        if not self._looks_near or entry is None:
+        looks_near = self.page is Page.SESSION or self.ask is Ask.ACT
+        if not looks_near or entry is None:
             self.near = None
         elif entry.key != near.key or (near.is_peek and self.page is Page.SESSION):
             self.near = None
@@ -122,7 +122,3 @@ class Reading(View):
         else:
             self.near, self._log_size = near, measure_log(near)
         self.show_all()
-
-    @property
-    def _looks_near(self) -> bool:
-        return self.page is Page.SESSION or self.ask is Ask.ACT

@@ -107,16 +107,18 @@ def _gather(root: Root, hold: int) -> WindowFigures:
     """Gather, and keep the result; if another process is doing so, or writing fails, next time."""
     known = read_figures()
     new = dict(_list_new(root, known))
-    if not _is_worth_keeping(known, new):
+    before = known.sessions
+    has_told = any(one not in before or before[one].figures != new[one].figures for one in new)
+    if not has_told and len(new) <= REREAD:
         return known
     with contextlib.suppress(StateError, OSError):
         ensure_private_dir(locate().parent)
         with lock.try_hold(locate().with_suffix(".lock")) as ours:
             if ours:
-                before = read_figures()
-                after = _drop_old(_enter(before, new), root, time.time())
+                last = read_figures()
+                after = _drop_old(_enter(last, new), root, time.time())
                 write_json(locate(), after)
-                _wake_concerned(root, before, after, hold)
+                _wake_concerned(root, last, after, hold)
                 return after
     return _enter(known, new)
 
@@ -143,13 +145,6 @@ def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
         for entry in found:
             with contextlib.suppress(OSError):
                 yield entry.path, os.lstat(f"{entry.path}/usage").st_mtime_ns
-
-
-def _is_worth_keeping(known: WindowFigures, new: dict[str, SeenLine]) -> bool:
-    """Say whether there are new figures, or too many lines with the old ones to read again."""
-    before = known.sessions
-    told = any(one not in before or before[one].figures != new[one].figures for one in new)
-    return told or len(new) > REREAD
 
 
 def _enter(known: WindowFigures, new: dict[str, SeenLine]) -> WindowFigures:

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 from sm.issues.look.snapshot import snapshot
-from sm.plugins.page.board_reader import BoardReader
-from sm.plugins.page.finder import PageFinder
+from sm.plugins.page.board_reader import BoardReader, PageFinder
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.views.place import Place

@@ -102,7 +102,7 @@ class Checks(Struct, frozen=True):
                 return self.read(head, logged=logged)
             if folder.verdict() is not None:
                 _forget(folder)
-            if _count(folder) >= MAX_STARTS:
+            if (read_guarded(folder.starts) or b"").count(b"\n") >= MAX_STARTS:
                 give_up(folder, self.command or "")
                 return self.read(head, logged=logged)
             self._start(folder, head, lock)
@@ -221,7 +221,3 @@ def _changed_at(path: Path) -> float:
         return path.lstat().st_mtime
     except OSError:
         return 0.0
-
-
-def _count(folder: CheckFolder) -> int:
-    return (read_guarded(folder.starts) or b"").count(b"\n")

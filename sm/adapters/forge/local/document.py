@@ -28,7 +28,7 @@ from urllib.parse import quote as percent
 
 from msgspec import Struct, field, structs
 
-from sm.adapters.forge.model import Comment, InlineComment, PullState, Review
+from sm.adapters.forge.model import Comment, PullState, Review
 from sm.base.foreign import bound_time, tidy
 
 SECTION = r"## (?:Comment|Review) by "
@@ -119,14 +119,11 @@ def unquote(text: str) -> str:
 
 def render(document: ForgeFile) -> bytes:
     """Write the file's content; what is no Unicode text (half a surrogate pair) becomes '?'."""
-    parts = [_block(f"---\n{_front(document.front)}---", document.body)]
+    front = "".join(_entry(key, value) for key, value in document.front.items())
+    parts = [_block(f"---\n{front}---", document.body)]
     for section in document.sections:
         parts.extend(_section(section))
     return "\n".join(parts).encode("utf-8", "replace")
-
-
-def _front(front: dict[str, object]) -> str:
-    return "".join(_entry(key, value) for key, value in front.items())
 
 
 def _entry(key: str, value: object) -> str:
@@ -167,11 +164,7 @@ def _section(section: Comment | Review) -> Iterator[str]:
     meta = f"\n{META} id={section.id} head={section.head} -->"
     yield _block(f"## Review {heading}: {section.state}{meta}", section.body)
     for remark in section.comments:
-        yield _remark(remark)
-
-
-def _remark(remark: InlineComment) -> str:
-    return _block(f"### On {tidy(remark.path)}:{remark.line}", remark.body)
+        yield _block(f"### On {tidy(remark.path)}:{remark.line}", remark.body)
 
 
 def _block(heading: str, text: str) -> str:

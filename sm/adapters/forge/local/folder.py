@@ -150,7 +150,9 @@ class ForgeFolder:
 
     def add_locked(self, kind: Kind, document: ForgeFile) -> int:
         """Do as `add`, for a caller that holds the lock already."""
-        number = self._last_number() + 1
+        said = (read_guarded(self.path / ".number", 20) or b"").decode("ascii", "replace")
+        there = [number for each in KINDS for number in self.numbers(each)]
+        number = max([read_number(said.strip()) or 0, *there]) + 1
         if number > NUMBER_LIMIT:
             raise StateError(f"'{self.path}' has a file of the last number there is: rename it")
         write_atomic(self.path / ".number", f"{number}\n")
@@ -220,11 +222,6 @@ class ForgeFolder:
         path = self.file(kind, number)
         write_atomic(path, data, durable=True, limit=SIZE_LIMIT, at_last=before_act)
         self.touch()
-
-    def _last_number(self) -> int:
-        said = (read_guarded(self.path / ".number", 20) or b"").decode("ascii", "replace")
-        numbers = [number for kind in KINDS for number in self.numbers(kind)]
-        return max([read_number(said.strip()) or 0, *numbers])
 
     def _names(self, kind: Kind) -> list[str]:
         try:

@@ -20,7 +20,6 @@ from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.local.setup import create, read_settings
 from sm.adapters.forge.model import (
     Batch,
-    PullRequest,
     PullState,
     authors_in,
 )
@@ -87,7 +86,10 @@ class LocalForge(Struct, frozen=True):
         found, bad_issues = self.issues.find()
         pulls, bad_pulls = self.pulls.read_all(logged=False)
         if start_checks:
-            pulls = [self._with_check(pull) for pull in pulls]
+            for at, pull in enumerate(pulls):
+                if pull.state is PullState.OPEN:
+                    check = self.checks.ensure(pull.head, logged=False)
+                    pulls[at] = structs.replace(pull, check=check)
             self.checks.prune({pull.head for pull in pulls if pull.state is PullState.OPEN})
         return Batch(
             issues=tuple(found),
@@ -96,11 +98,6 @@ class LocalForge(Struct, frozen=True):
             problems=(*bad_issues, *bad_pulls),
             validators={STAMP: stamp},
         )
-
-    def _with_check(self, pull: PullRequest) -> PullRequest:
-        if pull.state is not PullState.OPEN:
-            return pull
-        return structs.replace(pull, check=self.checks.ensure(pull.head, logged=False))
 
     def is_stale(self, since: Batch) -> bool:
         """Whether any of its files has changed since; no process is started."""

@@ -190,15 +190,13 @@ def _check_dependencies(fields: Fields, issue: Issue) -> None:
 def complete(document: ForgeFile, head: str = "") -> ForgeFile:
     """Add to `document` all that a person need not write: dates, and the commit of a review."""
     sections = tuple(
-        _settle_review(section, head) if isinstance(section, Review) else section
+        structs.replace(section, id=section.id or make_id(), head=section.head or head)
+        if isinstance(section, Review)
+        else section
         for section in document.sections
     )
     front = {"created": show_time(document.at)} | document.front
     return structs.replace(document, front=front, sections=sections, unsettled=False)
-
-
-def _settle_review(review: Review, head: str) -> Review:
-    return structs.replace(review, id=review.id or make_id(), head=review.head or head)
 
 
 def make_id() -> str:

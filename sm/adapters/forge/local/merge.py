@@ -88,20 +88,14 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         if pull.state is PullState.MERGED:
             return pull
         pulls.checks.ensure(pull.head)
-        refuse(pull, wish.head, _make_rules(pull, rules))
+        trust = Trust(rules.trusted, find_writers(review.author for review in pull.reviews))
+        refuse(pull, wish.head, merge_rules.MergeRules(rules.review_required, trust))
         _merge(pulls, pull, branches, wish)
         return pulls.read_at(number, branches)
 
     passing = (BaseMovedError, GitLockedError)
     with pulls.folder.merging():
         return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
-
-
-def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.MergeRules:
-    """Make the rules for this pull request: which of its reviewers count."""
-    writers = find_writers(review.author for review in pull.reviews)
-    trust = Trust(rules.trusted, writers)
-    return merge_rules.MergeRules(rules.review_required, trust)
 
 
 def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> None:
@@ -117,7 +111,8 @@ def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> N
         raise ConflictError(
             f"'{pull.branch}' conflicts with '{pull.base}' in {files}: rebase it and push"
         )
-    message = wish.message or _message(pull)
+    usual = f"Merge branch '{pull.branch}' (#{pull.number})\n\n{tidy(pull.title)}\n"
+    message = wish.message or usual
     commit = repository.commit_merge(tried.tree, (old, pull.head), message, wish.author)
     crash_point("forge.before-merge")
     repository.advance(pull.base, commit, old, pull.branch, pull.head)
@@ -127,7 +122,3 @@ def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> N
         return document.end(PullState.MERGED, head=pull.head, merged=commit)
 
     pulls.folder.update("pulls", pull.number, note)
-
-
-def _message(pull: PullRequest) -> str:
-    return f"Merge branch '{pull.branch}' (#{pull.number})\n\n{tidy(pull.title)}\n"

@@ -100,6 +100,8 @@ def parse(name: str, data: bytes, at: float) -> ForgeFile:
         raise DocumentError(name, 1, "the front matter has no end: put a line '---' after it")
     source = Source(name, text, bound_time(at))
     front = _front(name, text[4 : end.start()])
+    keys = FRONT_KEY.finditer(text, 0, end.start())
+    lines = {key[1]: text.count("\n", 0, key.start()) + 1 for key in keys}
     body, *chunks = _split(SECTION_HEADING, text[end.end() :], end.end(), last=True)
     sections = [_section(source, chunk) for chunk in chunks]
     return ForgeFile(
@@ -107,7 +109,7 @@ def parse(name: str, data: bytes, at: float) -> ForgeFile:
         body=body.text,
         sections=tuple(section for section, _ in sections),
         at=source.at,
-        lines=_lines(text[: end.start()]) | {BODY: text.count("\n", 0, end.end()) + 1},
+        lines=lines | {BODY: text.count("\n", 0, end.end()) + 1},
         unsettled="created" not in front or not all(complete for _, complete in sections),
     )
 
@@ -153,10 +155,6 @@ def _front_by_yaml(name: str, text: str) -> dict[str, object]:
     return found
 
 
-def _lines(text: str) -> dict[str, int]:
-    return {key[1]: text.count("\n", 0, key.start()) + 1 for key in FRONT_KEY.finditer(text)}
-
-
 def _split(heading: re.Pattern[str], text: str, offset: int, *, last: bool) -> Iterator[Chunk]:
     """Yield the text before the first heading, then each heading with the text that follows it."""
     found = list(heading.finditer(text))
@@ -171,7 +169,8 @@ def _split(heading: re.Pattern[str], text: str, offset: int, *, last: bool) -> I
 def _section(source: Source, chunk: Chunk) -> tuple[Comment | Review, bool]:
     """Parse a comment or review; return also whether it has all that sm keeps with one."""
     meta = META_LINE.match(chunk.raw)
-    known = _pairs(meta["pairs"]) if meta else {}
+    pairs = meta["pairs"].split() if meta else []
+    known = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     if len(chunk.heading) > HEADING_LIMIT:
         raise source.error(chunk.start, f"a heading has {HEADING_LIMIT:,} characters at most")
     inner = Chunk(chunk.heading, chunk.start, chunk.raw[meta.end() if meta else 0 :], chunk.last)
@@ -222,10 +221,6 @@ def _author(source: Source, chunk: Chunk, found: re.Match[str]) -> str:
 def _remark(chunk: Chunk) -> InlineComment:
     path, _, line = chunk.heading.removeprefix("### On ").rpartition(":")
     return InlineComment(path, int(line), chunk.text)
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in text.split() if "=" in pair)
 
 
 def _time(source: Source, chunk: Chunk, text: str | None) -> float:

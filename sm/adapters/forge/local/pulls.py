@@ -87,9 +87,7 @@ class Pulls(Struct, frozen=True):
 
         Their checks have a log only if `logged`.
         """
-        return self._read_all(Branches(self.repository), logged=logged)
-
-    def _read_all(self, branches: Branches, *, logged: bool) -> tuple[list[PullRequest], list[str]]:
+        branches = Branches(self.repository)
         self._learn_conflicts(branches)
         found = self.folder.each(
             "pulls", lambda number: self._read(number, branches, logged=logged)
@@ -170,7 +168,8 @@ class Pulls(Struct, frozen=True):
             if self._offers(number, branch):  # what has been merged by a push is not open any more
                 self._read(number, branches)
         with self.folder.changing():
-            offered = self._open_for(branch)
+            numbers = self.folder.numbers("pulls")
+            offered = next((one for one in numbers if self._offers(one, branch)), None)
             if offered is None:
                 offered = self._add(branches, branch, base, make_front(title, author), body)
         return self.read_at(offered, branches)
@@ -210,9 +209,6 @@ class Pulls(Struct, frozen=True):
     def _name_branch(self, number: int) -> str:
         document = self.folder.read("pulls", number)
         return Fields(self.folder.name("pulls", number), document).text("branch")
-
-    def _open_for(self, branch: str) -> int | None:
-        return next((n for n in self.folder.numbers("pulls") if self._offers(n, branch)), None)
 
     def _offers(self, number: int, branch: str) -> bool:
         try:

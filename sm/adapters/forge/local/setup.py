@@ -36,8 +36,12 @@ def create(folder: Path, repository: Path) -> bool:
         (folder / "stamp").touch(0o644)
         settings = folder / "forge.yaml"
         if not settings.exists():
+            import yaml
+
             place = os.path.relpath(follow_links(repository), follow_links(folder))
-            write_atomic(settings, _settings(place), durable=True)
+            values = yaml.safe_dump({"format": FORMAT, "repository": place}, sort_keys=False)
+            remark = "# The bare repository is named relative to this folder.\n"
+            write_atomic(settings, remark + values, durable=True)
         elif follow_links(read_settings(folder)) != follow_links(repository):
             raise UsageError(f"'{folder}' is the forge of another repository: see '{settings}'")
         return _install_hook(BareRepository(repository), folder / "stamp")
@@ -76,13 +80,6 @@ def read_settings(folder: Path) -> Path:
             f"there is no bare repository '{repository}', which '{path}' names: put it back"
         )
     return repository
-
-
-def _settings(place: str) -> str:
-    import yaml
-
-    values = yaml.safe_dump({"format": FORMAT, "repository": place}, sort_keys=False)
-    return f"# The bare repository is named relative to this folder.\n{values}"
 
 
 def _install_hook(repository: BareRepository, stamp: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -13,11 +14,12 @@ from sm.plugins.cost.display import format_price, name_sum
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.cost.ledger.sums import add_up as add_up_costs
-from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
+from sm.plugins.page.numbers.periods import choose_period, list_periods, name_period
 from sm.plugins.page.numbers_desk import ShownNumbers
 from sm.views.numbers import SECONDS, DayNumbers, add_up
 from sm.views.whose_turn import Turn
 
+T = TypeVar("T")
 LONGEST = 10
 """Issues or models that have a bar of their own; the others share one."""
 
@@ -101,8 +103,11 @@ def list_charts(shown: ShownNumbers) -> list[Chart]:
     """List all charts, also those that have nothing to show."""
     period = choose_period(shown.since, shown.today)
     labels = list_periods(shown.since, shown.today, period)
-    days = [add_up(parts, label) for label, parts in _gather_days(shown, labels, period)]
-    costs = list(_gather_costs(shown, labels, period))
+    days_of = _gather(((name_period(one.day, period), one) for one in shown.days), labels)
+    by_day = shown.costs[SumGroup.DAY]
+    costs_of = _gather(((name_period(one.name, period), one) for one in by_day), labels)
+    days = [add_up(days_of[label], label) for label in labels]
+    costs = [(label, add_up_costs(costs_of[label])) for label in labels]
     of = f"by {period}"
     return [
         _draw_cost("cost", f"Cost {of}", costs),
@@ -115,23 +120,15 @@ def list_charts(shown: ShownNumbers) -> list[Chart]:
     ]
 
 
-def _gather_days(
-    shown: ShownNumbers, labels: Sequence[str], period: Period
-) -> Iterator[tuple[str, list[DayNumbers]]]:
-    found: dict[str, list[DayNumbers]] = {label: [] for label in labels}
-    for one in shown.days:
-        found.setdefault(name_period(one.day, period), []).append(one)
-    yield from ((label, found[label]) for label in labels)
+def _gather(named: Iterable[tuple[str, T]], labels: Sequence[str]) -> dict[str, list[T]]:
+    """Gather what has the same name; there is a list for each label."""
+    found: dict[str, list[T]] = {label: [] for label in labels}
+    for name, one in named:
+        found.setdefault(name, []).append(one)
+    return found
 
 
 Named = tuple[str, Sum]
-
-
-def _gather_costs(shown: ShownNumbers, labels: Sequence[str], period: Period) -> Iterator[Named]:
-    found: dict[str, list[Sum]] = {label: [] for label in labels}
-    for one in shown.costs[SumGroup.DAY]:
-        found.setdefault(name_period(one.name, period), []).append(one)
-    yield from ((label, add_up_costs(found[label])) for label in labels)
 
 
 def _draw_groups(shown: ShownNumbers, by: SumGroup) -> Iterator[Chart]:

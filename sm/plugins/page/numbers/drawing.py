@@ -135,7 +135,7 @@ def _clean(root: Element) -> Element:
     """Leave nothing in the drawing but shapes, words and our style."""
     for parent in list(root.iter()):
         for child in list(parent):
-            if not isinstance(child.tag, str) or _name(child) in UNWANTED:
+            if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] in UNWANTED:
                 parent.remove(child)
         for attribute in filter(_is_unwanted, list(parent.attrib)):
             del parent.attrib[attribute]
@@ -147,10 +147,6 @@ def _clean(root: Element) -> Element:
 
 UNWANTED = frozenset({"script", "style", "desc", "title", "a", "image", "use", "foreignObject"})
 """Elements that pygal draws for its own script, and those that could load anything."""
-
-
-def _name(element: Element) -> str:
-    return element.tag.rpartition("}")[2]
 
 
 def _is_unwanted(attribute: str) -> bool:

@@ -24,17 +24,13 @@ from sm.views.times import format_moment
 NUMBERS = f"{BELOW}numbers"
 
 
-def _read_choice(request: Request) -> NumbersChoice:
-    asked = request.query_params
-    span = asked.get("span", USUAL)
-    return NumbersChoice(span if span in SPANS else USUAL, asked.get("project", "")[:200])
-
-
 async def _answer(
     page: Page, request: Request, make: Callable[[ShownNumbers], Response]
 ) -> Response:
     """Read and answer in a thread: a long time has thousands of rows."""
-    choice = _read_choice(request)
+    asked = request.query_params
+    span = asked.get("span", USUAL)
+    choice = NumbersChoice(span if span in SPANS else USUAL, asked.get("project", "")[:200])
     return await page.read(lambda: make(page.numbers.read(choice)))
 
 

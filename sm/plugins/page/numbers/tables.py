@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct, to_builtins
 
@@ -10,7 +11,7 @@ from sm.plugins.cost.display import HEADERS, list_cells, list_csv_rows, name_sum
 from sm.plugins.cost.ledger.sums import Sum, SumGroup
 from sm.plugins.page.numbers.charts import TURNS, is_priced, order_by_cost, show_price
 from sm.plugins.page.numbers_desk import GROUPS, ShownNumbers
-from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
+from sm.views.numbers import COUNTED, FIELDS, SECONDS
 from sm.views.times import format_span
 
 LISTED = 50
@@ -99,17 +100,10 @@ def list_cost_rows(by: SumGroup, shown: ShownNumbers) -> Rows:
         yield row if is_priced(one) else (*row[:at], "", *row[at + 1 :])
 
 
-def _list_files() -> Iterator[tuple[str, Callable[[ShownNumbers], Rows]]]:
-    yield "days", list_day_rows
-    for by in GROUPS:
-        yield f"cost-{by}", _make_lister(by)
-
-
-def _make_lister(by: SumGroup) -> Callable[[ShownNumbers], Rows]:
-    return lambda shown: list_cost_rows(by, shown)
-
-
-FILES = dict(_list_files())
+FILES: dict[str, Callable[[ShownNumbers], Rows]] = {
+    "days": list_day_rows,
+    **{f"cost-{by}": partial(list_cost_rows, by) for by in GROUPS},
+}
 """Tables for spreadsheets, by their names."""
 
 
@@ -126,13 +120,12 @@ def make_json(shown: ShownNumbers) -> dict[str, object]:
         "at": shown.at,
         "is_whole": shown.is_whole,
         "notes": shown.notes,
-        "days": [_make_day(day) for day in shown.days],
+        "days": [
+            {"day": day.day} | {field: _round(getattr(day, field)) for field in FIELDS}
+            for day in shown.days
+        ],
         "costs": {by: [_make_cost(one) for one in shown.costs[by]] for by in GROUPS},
     }
-
-
-def _make_day(day: DayNumbers) -> dict[str, object]:
-    return {"day": day.day} | {field: _round(getattr(day, field)) for field in FIELDS}
 
 
 def _make_cost(one: Sum) -> dict[str, object]:

@@ -51,18 +51,16 @@ async def watch(page: Page, shared: Shared, socket: WebSocket) -> None:
     ident = socket.path_params["ident"]
     with shared.seats.take() as is_free:
         if is_free:
-            await TerminalView(page, socket, await _choose(page, shared, ident)).run()
+            place = await page.read(partial(page.finder.find_place, ident))
+            screen: TerminalScreen = (
+                RemoteScreen(page, shared.hosts, ident)
+                if place.host
+                else LocalScreen(partial(page.looks.find_session, ident), shared.askers)
+            )
+            await TerminalView(page, socket, screen).run()
         else:
             why = f"{VIEWS} terminals are open already: close one of them"
             await close(socket, OverError(why, TRY_AGAIN))
-
-
-async def _choose(page: Page, shared: Shared, ident: str) -> TerminalScreen:
-    """Choose who shows it: this machine, or the one that it runs on."""
-    place = await page.read(partial(page.finder.find_place, ident))
-    if place.host:
-        return RemoteScreen(page, shared.hosts, ident)
-    return LocalScreen(partial(page.looks.find_session, ident), shared.askers)
 
 
 def check_watches(page: Page, socket: WebSocket) -> None:
