@@ -88,7 +88,10 @@ def look_at_use(tmux: Tmux, pane: Pane) -> Use:
     viewers: tuple[Viewer, ...] = ()
     if pane.viewers:
         said = tmux.command(*join_commands(("list-clients", "-t", pane.id, "-F", VIEWER)))
-        viewers = tuple(_viewer(line) for line in said.splitlines() if line)
+        facts = (line.split(":", 2) for line in said.splitlines() if line)
+        viewers = tuple(
+            Viewer(only == "1", _time(came), _time(active)) for only, came, active in facts
+        )
     return Use(pane.keyed_at, pane.attached_at, viewers, pane.looked_at)
 
 
@@ -115,11 +118,6 @@ def can_be_uncovered(tmux: Tmux, pane: Pane) -> bool:
     """
     use = look_at_use(tmux, pane)
     return use.attached or len(use.viewers) < pane.viewers  # others of its group
-
-
-def _viewer(line: str) -> Viewer:
-    read_only, came, active = line.split(":", 2)
-    return Viewer(read_only == "1", _time(came), _time(active))
 
 
 def _time(word: str) -> float:

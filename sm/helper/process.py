@@ -21,7 +21,7 @@ These processes are of another kind. A runner of CI (`adapters/forge/local/check
 lock from its starter, because its starts are counted: one that dies at once must not be started for
 ever. The receiver of telemetry (`plugins/cost/ledger/receiver.py`) inherits its socket, because
 agents are told of the port before it runs; it is no command of `sm`. What a plugin does aside
-(`aside.py`) is a fork that says nothing, and ends with its deadline.
+(`plugin_call.py`) is a fork that says nothing, and ends with its deadline.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from sm.base.plugin import Part
 from sm.config.load import list_watched, load_any
 from sm.config.schema import Config
 from sm.config.shapes import list_variables
-from sm.helper.aside import note_failure
+from sm.helper.plugin_call import note_failure
 from sm.helper.process import Helper
 from sm.store import lock
 from sm.store.damage import read_rebuildable

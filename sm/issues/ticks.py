@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sm.base import plugin
 from sm.config.schema import Config
-from sm.helper.aside import call_aside, note_failure
+from sm.helper.plugin_call import call_aside, note_failure
 from sm.issues.look.tick_record import Polled
 from sm.store.paths import Root, check_name
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sm.base import plugin
-from sm.helper.aside import call_aside, note_failure
+from sm.helper.plugin_call import call_aside, note_failure
 from sm.sessions.session import Session
 from sm.store.paths import check_name
 

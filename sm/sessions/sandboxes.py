@@ -23,7 +23,7 @@ from sm.base.nearest import advise
 from sm.base.text import one_line
 from sm.config.forges import LocalSettings
 from sm.config.schema import MachineSettings, ProjectSettings
-from sm.helper.aside import note_failure
+from sm.helper.plugin_call import note_failure
 from sm.sessions.session import IssueSession, Session
 from sm.shell_root import PACKAGE, find_shell_root
 from sm.store.files import discard, read_guarded, write_atomic

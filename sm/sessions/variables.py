@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from sm.adapters.agent.profile import Profile
 from sm.base import plugin
 from sm.config.check import find_variable_problem
-from sm.helper.aside import note_failure
+from sm.helper.plugin_call import note_failure
 from sm.sessions.session import Session
 
 Variables = Callable[[Session, Profile, Mapping[str, str]], Mapping[str, str]]

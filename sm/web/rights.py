@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import hmac
 import os
+import time
 from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
+from sm.base.errors import UsageError
+from sm.base.output import warn
+from sm.store.files import Stamp, find_stamp
+from sm.web.address import read_readers, read_secret
+
 PEER = "sm.peer"
 """Key of a scope for the user id at the other end of a Unix socket."""
 ONLY_READS = "this token only reads: what acts needs the token of --token-file"
+YOUNG_NS = 1_000_000_000
+"""Age below which a file with tokens is read each time, in nanoseconds."""
+T = TypeVar("T")
 
 
 class Right(IntEnum):
@@ -109,3 +119,46 @@ def find_answering(routes: Iterable[Declared], scope: Scope) -> Declared:
     """Return the declaration of the route that answers a request."""
     matching = (one for one in routes if one.route.matches(scope)[0] is Match.FULL)
     return next(matching, NOTHING)
+
+
+class TokenFiles:
+    """The files of `--token-file` and `--read-token-file`, as they are now, not at the start.
+
+    A line that is removed lets nobody in any more, from the next request on. A file that is gone,
+    or cannot be used, has no token until it is right again.
+    """
+
+    def __init__(self, token: str, file: Path | None, readers_file: Path | None) -> None:
+        """Read nothing yet; `token` is the one that acts if there is no file for it."""
+        self._token, self._file, self._readers_file = token, file, readers_file
+        self._tokens, self._stamps = Tokens(), list[Stamp]()
+        self._told, self._said = set[str](), set[str]()
+
+    def read(self) -> Tokens:
+        """Return the tokens of the files, which are read again only when one has changed."""
+        files = (one for one in (self._file, self._readers_file) if one)
+        if (stamps := [find_stamp(one) for one in files]) != self._stamps or not stamps:
+            # What is written again within a tick of the file system's clock has the same time.
+            young = time.time_ns() - YOUNG_NS
+            self._stamps = [] if any(at > young for _, at, _ in stamps) else stamps
+            self._said = set()
+            self._tokens = self._read()
+            self._told = self._said
+        return self._tokens
+
+    def _read(self) -> Tokens:
+        try:
+            token = read_secret(self._file) if self._file else self._token
+        except UsageError as error:
+            token = self._tell(error, "")
+        try:
+            return Tokens(token, read_readers(self._readers_file, token))
+        except UsageError as error:
+            return Tokens(token, self._tell(error, ()))
+
+    def _tell(self, error: UsageError, nothing: T) -> T:
+        """Say what is wrong once, as long as it is so."""
+        if error.message not in self._told:
+            warn(f"{error.message}; until then no token in it lets anybody in")
+        self._said.add(error.message)
+        return nothing

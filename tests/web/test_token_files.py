@@ -8,8 +8,7 @@ import pytest
 
 from sm.sessions.project import Project
 from sm.web.guard import GuardRules
-from sm.web.rights import Right
-from sm.web.token_files import TokenFiles
+from sm.web.rights import Right, TokenFiles
 from tests.plugins.page.client import Browser, make_server
 from tests.plugins.page.conftest import project as project
 

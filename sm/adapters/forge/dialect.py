@@ -69,7 +69,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """Return the subject of an event of this name."""
         if event and event == self.ping:
             return About.PING
-        if any(_fits(event, one) for one in self.checks):
+        # One that ends with `*` stands for all that begin so.
+        begins = tuple(one[:-1] for one in self.checks if one.endswith("*"))
+        if event in self.checks or event.startswith(begins):
             return About.CHECKS
         return About.WORK if event in self.work else About.OTHER
 
@@ -111,7 +113,3 @@ def find_text(payload: Mapping[str, object], path: str) -> str:
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
     return found if isinstance(found, str) else ""
-
-
-def _fits(event: str, pattern: str) -> bool:
-    return event.startswith(pattern[:-1]) if pattern.endswith("*") else event == pattern

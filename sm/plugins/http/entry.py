@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sm.base.errors import UsageError
 from sm.base.output import say
 from sm.web.options import check_may_serve, ending_quietly, leave, listening_on_port
-from sm.web.token_files import TokenFiles
+from sm.web.rights import TokenFiles
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine

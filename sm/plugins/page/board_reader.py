@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
 
 from sm.acts import here
 from sm.acts.offer import NO_LIMITS, Limits
@@ -13,7 +13,7 @@ from sm.base.errors import SmError, UsageError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
@@ -21,7 +21,6 @@ from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
 from sm.store.paths import NAME
 from sm.views.board import Board, WatchedBoard
-from sm.views.open_need import OpenNeed
 from sm.views.place import Place
 from sm.views.projects import ProjectsReader
 from sm.views.session_row import SessionRow
@@ -189,10 +188,9 @@ class PageFinder:
         needs = [need for need in board.needs if need.kind is NeedKind.BUDGET]
         if not needs:
             return NO_LIMITS
-        return {limit.act: limit for need in needs for limit in self._list_of(need)}
-
-    def _list_of(self, need: OpenNeed) -> Iterator[SetLimit]:
-        try:
-            yield from self.list_limits(need.session, need.project)
-        except SmError:  # it has just ended
-            return
+        found = {}
+        for need in needs:
+            with contextlib.suppress(SmError):  # it has just ended
+                for limit in self.list_limits(need.session, need.project):
+                    found[limit.act] = limit
+        return found

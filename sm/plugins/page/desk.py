@@ -20,7 +20,7 @@ from sm.base.need import NeedKind
 from sm.issues.review import read_change, tell_news
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import OVER
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.patch import BYTES, Patch, draw_stat, make_patch
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show

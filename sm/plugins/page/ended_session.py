@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -12,7 +11,7 @@ from sm.base.issue_id import IssueId, read_part
 from sm.base.redact import redact
 from sm.base.text import printable
 from sm.plugins.page.board_reader import BoardReader
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.session_parts import ShownStory, shorten
 from sm.sessions import terminal_log
 from sm.sessions.history import StepVerb
@@ -83,16 +82,12 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
 
 def _find_issue(looks: BoardReader, ident: str) -> tuple[Project | None, IssueId]:
     """Find the project and the issue that it worked on; None and 0 for neither."""
-    for project in _list_projects(looks):
-        part = ident.removeprefix(prefix_sessions(project.name))
-        if part != ident and (issue := read_part(part)):
-            return project, issue
-    return None, 0
-
-
-def _list_projects(looks: BoardReader) -> Iterator[Project]:
     with contextlib.suppress(SmError):  # the configuration cannot be used any more
-        yield from looks.list_projects()
+        for project in looks.list_projects():
+            part = ident.removeprefix(prefix_sessions(project.name))
+            if part != ident and (issue := read_part(part)):
+                return project, issue
+    return None, 0
 
 
 def read_screen(root: Root, ident: str) -> str:

@@ -22,7 +22,7 @@ from sm.base.errors import SmError
 from sm.plugins.page.access import DeniedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
 from sm.plugins.page.board_reader import BoardReader, PageFinder
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.numbers_desk import NumbersDesk
 from sm.plugins.page.renderer import RowDrawer, render

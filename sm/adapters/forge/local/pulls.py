@@ -184,13 +184,24 @@ class Pulls(Struct, frozen=True):
         author: str,
         head: str = "",
     ) -> Review:
-        """Review the commit `head`, or else the branch's current one."""
+        """Review the commit `head`, or else the branch's current one.
+
+        Raises:
+            PullClosedError: there is nothing left to decide.
+            UsageError: a remark is on no line of a file.
+
+        """
         head = head and self.repository.resolve(head)
-        review = _new_review(state, body, tuple(comments), author, head)
+        remarks = tuple(comments)
+        for one in remarks:
+            if not tidy(one.path) or one.line < 1:
+                raise UsageError(f"'{one.path}:{one.line}' is no line of a file: count from 1")
+        at = round(time.time(), 3)
         pull = self.read(number)
-        if pull.state is not PullState.OPEN and review.state is not ReviewState.COMMENTED:
+        if pull.state is not PullState.OPEN and state is not ReviewState.COMMENTED:
             raise PullClosedError(f"pull request {number} is {pull.state}: only comment on it")
-        review = structs.replace(review, head=review.head or pull.head)
+        name = tidy_name(author)
+        review = Review(make_id(), name, at, state, head or pull.head, body, remarks)
         self.folder.update("pulls", number, lambda found: found.plus(review))
         return review
 
@@ -298,22 +309,6 @@ class Pulls(Struct, frozen=True):
 def _close_document(document: ForgeFile) -> ForgeFile:
     over = document.front.get("state") == PullState.CLOSED
     return document if over else document.end(PullState.CLOSED)
-
-
-def _new_review(
-    state: ReviewState, body: str, comments: tuple[InlineComment, ...], author: str, head: str = ""
-) -> Review:
-    """Make a review written now.
-
-    Raises:
-        UsageError: a remark is on no line of a file.
-
-    """
-    for remark in comments:
-        if not tidy(remark.path) or remark.line < 1:
-            raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
-    at = round(time.time(), 3)
-    return Review(make_id(), tidy_name(author), at, state, head, body, comments)
 
 
 def _base(pull: PullRequest) -> str:

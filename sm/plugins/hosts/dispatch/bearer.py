@@ -1,4 +1,4 @@
-"""Brings what a tick has seen of the forge to nodes, so that one look does for all.
+"""Runner that brings a tick's look at the forge to nodes, so that one look does for all.
 
 A runner that can do so is a `Bearer`; with another runner each node looks at the forge itself.
 """

@@ -1,4 +1,4 @@
-"""Takes what whoever places sessions here has seen of the forge, so that they need not look."""
+"""Adoption of another machine's look at the forge: the sessions that it places here need none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings jobs what was seen of the forge, by a process that does it aside.
+"""Process aside that carries a look at the forge to jobs.
 
 Each takes a step in its job, so a job is brought only what is new to it, or what it would soon not
 count on any more. Nothing hears what jobs wish for: when an agent has written its phase, its

@@ -1,4 +1,4 @@
-"""Brings nodes what was seen of the forge."""
+"""Pushes a look at the forge to nodes over ssh."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.numbers.charts import list_charts
 from sm.plugins.page.numbers.drawing import POLICY, draw
 from sm.plugins.page.numbers.tables import FILES, list_tables, list_totals, make_json

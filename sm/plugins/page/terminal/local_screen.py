@@ -16,7 +16,7 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
 from sm.base.errors import SmError
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.terminal.client import Client, Size, find_size, find_size_of
 from sm.plugins.page.terminal.words import AHEAD, BrowserWish, OverError, Tell, TerminalWord
 from sm.sessions.session import AnySession

@@ -19,7 +19,7 @@ from sm.plugins.page.access import (
     find_origin,
     identify,
 )
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show
 from sm.plugins.page.terminal.local_screen import Askers, LocalScreen

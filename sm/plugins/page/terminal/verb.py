@@ -17,7 +17,7 @@ from sm.base.issue_id import IssueId
 from sm.cli.invocation import find_project
 from sm.cli.options import load_config
 from sm.helper.lines import WireError, decode_line
-from sm.plugins.page.gone import GoneError
+from sm.plugins.page.errors import GoneError
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.local_screen import Askers, LocalScreen
 from sm.plugins.page.terminal.wire import FromNode, Pipes, TerminalHello, ToNode
