@@ -79,7 +79,7 @@ CHOSEN = {
         "waiting costs no slot"
     ),
     "tests/e2e/test_pausing.py::test_one_issue_rests_and_another_goes_on": "sm pause and resume",
-    "tests/issues/test_supervise.py::test_claim_of_a_closed_issue_is_given_up_by_the_doctor": (
+    "tests/issues/supervise/test_act.py::test_claim_of_a_closed_issue_is_given_up_by_the_doctor": (
         "what is left over"
     ),
     # Beside the core

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from sm.acts.author import find_author_name
+from sm.acts.permission import check_not_own, find_author_name
 from sm.base.act import Act, ActKind
 from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId, spell
@@ -114,8 +114,6 @@ def answer(
 
 
 def _reply(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
-    from sm.acts.permission import check_not_own
-
     if act.number:
         project, issue = finder.find_project(act.project), act.number
     else:
@@ -220,9 +218,9 @@ def _check_head(act: Act) -> None:
 
 
 def _rerun(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
-    from sm.issues import ci
+    from sm.issues.review import rerun_ci
 
-    head = ci.rerun(finder.find_project(act.project), act.number)
+    head = rerun_ci(finder.find_project(act.project), act.number)
     return [f"CI runs again on {head[:12]}"]
 
 
@@ -282,8 +280,6 @@ def tell_rotation(session: AnySession, record: RotationRecord) -> str:
 
 
 def _recover(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
-    from sm.acts.permission import check_not_own
-
     project = finder.find_project(act.project)
     check_not_own(caller, project, "restart it", issue=act.number)
     return recover(project, act.number)
@@ -296,7 +292,7 @@ def recover(project: Project, issue: IssueId) -> list[str]:
         SmError: it cannot be restarted.
 
     """
-    from sm.issues.recover import recover as recover_session
+    from sm.issues.by_hand import recover as recover_session
 
     session = recover_session(project, issue)
     return [f"recovering {session.name} in {session.worktree}", *list_paused(session)]
@@ -314,7 +310,7 @@ def end(session: AnySession, caller: Caller) -> list[str]:
         SmError: it cannot be ended.
 
     """
-    from sm.issues.kill import kill
+    from sm.issues.by_hand import kill
     from sm.personal import lifecycle
     from sm.sessions import registry
 

@@ -1,4 +1,4 @@
-"""Permissions: an agent passes neither as a person nor as the reviewer of its own work."""
+"""Callers of an act: the name of a person, and what an agent may not do to its own work."""
 
 from __future__ import annotations
 
@@ -81,3 +81,16 @@ def check_not_own(
     raise UsageError(
         f"this is the session '{agent.label}', and {thing} is its own: only others may {act}"
     )
+
+
+def find_author_name(project: Project, given: str | None) -> str:
+    """Find the name of a review, a comment or a merge: `given`, else git's user, else the login."""
+    from sm.adapters.git_call import call
+    from sm.sessions.project import find_person
+
+    if given is not None:
+        if not given.strip():
+            raise UsageError("--as is empty: give a name")
+        return given
+    name = call(project.settings.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
+    return name or find_person()

@@ -28,12 +28,12 @@ def rerun(numbered: tuple[Project, IssueId], on_pull: bool) -> None:
 
     --pull is for forges that number pull requests apart from issues, such as GitLab.
     """
-    from sm.issues.ci import rerun
+    from sm.issues.review import rerun_ci
 
     project, number = numbered
     if find_agent(project):  # a person need not wait for what this asks the forge
         is_pull = on_pull or project.forge.is_pull(number)
         issue, pull = (0, check_pull(number)) if is_pull else (number, 0)
         leave_to_others(project, "run its CI again", issue=issue, pull=pull)
-    head = rerun(project, number, on_pull=on_pull)
+    head = rerun_ci(project, number, on_pull=on_pull)
     say(f"CI runs again on {head[:12]}: see sm status")

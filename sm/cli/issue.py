@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.acts.author import find_author_name
-from sm.acts.permission import leave_to_others
+from sm.acts.permission import find_author_name, leave_to_others
 from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId, check_pull, spell
 from sm.base.output import Styled, say

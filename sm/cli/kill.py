@@ -152,7 +152,7 @@ def _pause_everything(root: Root) -> None:
 
 
 def _end_one(session: AnySession, *, block: bool) -> Iterator[str]:
-    from sm.issues.kill import give_back
+    from sm.issues.by_hand import give_back
     from sm.sessions.session import AdHocSession
 
     if block or isinstance(session, AdHocSession):

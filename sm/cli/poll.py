@@ -56,7 +56,7 @@ def command(
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
     from sm.messages import suspension
-    from sm.personal.watching import keep_watched
+    from sm.personal.tick import keep_watched
     from sm.sessions.undone import Unable
 
     code, root, unable = 0, check_root(Root(config.state_root)), False

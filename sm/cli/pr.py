@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.acts.author import find_author_name
-from sm.acts.permission import leave_to_others
+from sm.acts.permission import find_author_name, leave_to_others
 from sm.base.output import Styled, pass_on, say
 from sm.base.text import one_line
 from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
@@ -223,7 +222,7 @@ def checkout(project: Project, number: int) -> None:
     It is the last commit without the branch: that one is the agent's, in a worktree of its own.
     'git switch -' goes back.
     """
-    from sm.issues.checkout import check_out
+    from sm.issues.review import check_out
 
     pull = check_out(project, number, Path.cwd())
     say(f"at {pull.head[:12]}, the last commit of #{number}; git switch - goes back")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.acts.author import find_author_name
-from sm.acts.permission import is_agent, leave_to_others
+from sm.acts.permission import find_author_name, is_agent, leave_to_others
 from sm.base.errors import UsageError
 from sm.base.nearest import advise
 from sm.base.output import say

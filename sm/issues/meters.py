@@ -14,10 +14,8 @@ from sm.base import plugin
 from sm.base.act import ASK_DOCTOR, Act
 from sm.base.clock import format_time
 from sm.base.errors import AnsweredError, TemporaryError
-from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, LimitStage, find_strictest
 from sm.sessions import account_faults
-from sm.sessions.account_fault import AccountFault
 from sm.sessions.failure import FailureCause
 from sm.sessions.project import Project
 from sm.sessions.session import Session
@@ -90,17 +88,11 @@ def find_objection(project: Project, *, here: bool = True) -> Allowance | None:
     """
     found = [*_ask(project, lambda meter: meter.admit)]
     if here and (known := account_faults.find_holding(project)):
-        found.append(_hold_for(known))
+        shown, matter = f"{known.name}: {known.fault}", f"{OF_ACCOUNT}{known.since:.3f}"
+        # A lost login has no end to name; `sm needs` has an entry for the account.
+        until = None if known.fault is FailureCause.ACCESS else known.until
+        found.append(Allowance(LimitStage.HELD, matter, shown, until))
     return find_strictest(found)
-
-
-def _hold_for(known: AccountFault) -> Allowance:
-    """Return the hold for an account's fault that one more session would meet as well."""
-    shown = f"{known.name}: {known.fault}"
-    matter = f"{OF_ACCOUNT}{known.since:.3f}"
-    # A lost login has no end to name; `sm needs` has an entry for the account.
-    until = None if known.fault is FailureCause.ACCESS else known.until
-    return Allowance(LimitStage.HELD, matter, shown, until)
 
 
 def list_limits(asked: Session | Project | Elsewhere) -> list[SetLimit]:
@@ -151,13 +143,9 @@ def _ask(
         try:
             said = choose(plugin.load_entry(part))(asked)
         except Exception as error:  # a broken plugin allows nothing
-            said = _hold(part, error)
+            told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
+            since = error.since if isinstance(error, BlindError) else 0.0
+            matter = f"{BROKEN}{part.plugin}"
+            said = Allowance(LimitStage.BLIND, matter, told, act=ASK_DOCTOR, blind_since=since)
         if said is not None:
             yield said
-
-
-def _hold(part: Part, error: Exception) -> Allowance:
-    told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
-    since = error.since if isinstance(error, BlindError) else 0.0
-    matter = f"{BROKEN}{part.plugin}"
-    return Allowance(LimitStage.BLIND, matter, told, act=ASK_DOCTOR, blind_since=since)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from sm.base.issue_id import IssueId, name_part, rank, read_part
 from sm.issues.runners import KnownState, Placement
@@ -20,19 +20,10 @@ def list_placements(directory: ProjectDir) -> list[Placement]:
 
     The claim on the remote says the same, so such a file is made again from there.
     """
-    return list(_read_all(directory))
-
-
-def _read_all(directory: ProjectDir) -> Iterator[Placement]:
-    for issue in sorted(_list_issues(directory), key=rank):
-        if found := read_placement(directory, issue):
-            yield found
-
-
-def _list_issues(directory: ProjectDir) -> Iterator[IssueId]:
-    for name in list_names(directory.placements):
-        if name.endswith(SUFFIX) and (issue := read_part(name.removesuffix(SUFFIX))):
-            yield issue
+    names = [name for name in list_names(directory.placements) if name.endswith(SUFFIX)]
+    issues = [issue for name in names if (issue := read_part(name.removesuffix(SUFFIX)))]
+    found = (read_placement(directory, issue) for issue in sorted(issues, key=rank))
+    return [placement for placement in found if placement]
 
 
 def read_placement(directory: ProjectDir, issue: IssueId) -> Placement | None:

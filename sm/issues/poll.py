@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, DueIssue, tend
 from sm.issues.supervise.find import Scene
-from sm.issues.work import claim, locks, slots
+from sm.issues.work import claim, leftovers, slots
 from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -62,7 +62,8 @@ def tick(
     if dry_run:
         yield from _tend(project, look(project), dry_run=True)
         return
-    _put_in_order(project)
+    root = project.root
+    repair(root, root.project(project.name), *map(root.session, registry.list_session_names(root)))
     with lock.try_hold(project.directory.poll_lock) as ours:
         if not ours:
             yield "another dev-poll is at work on it"
@@ -72,7 +73,7 @@ def tick(
 
 
 def _tick(project: Project, *, takes_up: bool, loops: bool) -> Iterator[str]:
-    yield from locks.clear(project)
+    yield from leftovers.clear_locks(project)
     seen = snapshot_as_wished(project)
     yield from _tend(project, seen, dry_run=False, takes_up=takes_up, loops=loops)
 
@@ -87,11 +88,6 @@ def list_signs(project: Project) -> list[Path]:
     if not slots.count_free(project):
         return [project.directory.slot_freed]
     return list(protocol.list_signs(project.forge))
-
-
-def _put_in_order(project: Project) -> None:
-    repair(project.root, project.root.project(project.name))
-    repair(project.root, *map(project.root.session, registry.list_session_names(project.root)))
 
 
 def _tend(
@@ -143,16 +139,12 @@ def _take_up_again(scene: Scene, due: Sequence[DueIssue], *, dry_run: bool) -> I
     project, admitted = scene.project, list[DueIssue]()
     for one in due:
         name = name_session(project.name, one.issue.number)
-        is_adopted = one.what != TAKE_UP or name in _list_panes(scene)
+        is_adopted = one.what != TAKE_UP or name in (scene.panes or project.tmux.panes())
         if dry_run or is_adopted or slots.take_for_new(project, name):
             admitted.append(one)
         else:
             yield f"{spell(one.issue.number)} {one.issue.title} waits for a free slot"
     yield from _start_all(project, admitted, dry_run=dry_run)
-
-
-def _list_panes(scene: Scene) -> Container[str]:
-    return scene.panes or scene.project.tmux.panes()
 
 
 def _pick_up(
@@ -242,7 +234,11 @@ def _start_all(project: Project, due: Iterable[DueIssue], *, dry_run: bool) -> I
     if dry_run:
         yield from (f"would {_line(one)}" for one in due)
         return
-    at_once = _count_at_once(project)
+    # Starts are mostly git and tmux, which keep a processor busy. A server is asked for one thing
+    # after another, as GitHub wants it (docs.github.com, "Best practices for using the REST API":
+    # avoid concurrent requests).
+    is_elsewhere = project.settings.forge.is_elsewhere
+    at_once = 1 if is_elsewhere else min(AT_ONCE, len(os.sched_getaffinity(0)))
     if at_once > 1:
         yield from _start_side_by_side(project, due, at_once)
         return
@@ -267,17 +263,6 @@ def _start_side_by_side(project: Project, due: Iterable[DueIssue], at_once: int)
                 yield _tell_first(project, begun)
         while begun:
             yield _tell_first(project, begun)
-
-
-def _count_at_once(project: Project) -> int:
-    """Return how many starts run side by side: mostly git and tmux, which keep a processor busy.
-
-    A server is asked for one thing after another, as GitHub wants it (docs.github.com, "Best
-    practices for using the REST API": avoid concurrent requests).
-    """
-    if project.settings.forge.is_elsewhere:
-        return 1
-    return min(AT_ONCE, len(os.sched_getaffinity(0)))
 
 
 def _tell_first(project: Project, begun: deque[tuple[DueIssue, Future[IssueSession]]]) -> str:

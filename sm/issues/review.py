@@ -1,28 +1,35 @@
-"""Acts of a person on a pull request: each is about the commit that was shown, and no other.
+"""Acts of a person on a pull request: reviews, merges, checkouts, another run of CI.
 
-A review goes by an account of the person's own, if one is set. Of two people who give a verdict at
-once, one is first, and the other is told who that was.
+A verdict and a merge are about the commit that was shown, and no other. A review goes by an account
+of the person's own, if one is set. Of two people who give a verdict at once, one is first, and the
+other is told who that was.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters.forge.errors import HeadMovedError, NotFoundError, RefusedError
+from sm.adapters.forge.errors import HeadMovedError, NotFoundError, PullClosedError, RefusedError
 from sm.adapters.forge.model import (
     Hold,
     InlineComment,
     PullRequest,
+    PullState,
     Review,
     ReviewState,
 )
 from sm.adapters.forge.protocol import Pulls
 from sm.adapters.forge.trust import find_last_verdict
-from sm.base.errors import AnsweredError, TemporaryError, UsageError
+from sm.adapters.git_call import NoSuchBranchError, NotARepositoryError
+from sm.adapters.process import CommandError
+from sm.base.errors import AnsweredError, SmError, TemporaryError, UsageError
+from sm.base.issue_id import IssueId, check_pull
 from sm.base.text import format_count, one_line
 from sm.config import duration
 from sm.issues.look.observe import recall
@@ -217,3 +224,77 @@ def merges_when_approved(project: Project, number: int) -> bool:
         for one in registry.list_for(project, lambda _: None)
         if one.record.branch == pull.branch
     )
+
+
+# Checkouts and CI
+
+
+def check_out(project: Project, number: int, folder: Path) -> PullRequest:
+    """Check out the last commit of the pull request in the work tree `folder`, detached.
+
+    Its branch stays free for the agent, which works on it in its own worktree.
+
+    Raises:
+        UsageError: `folder` is no work tree of the project's clone.
+        SmError: git refuses because it would overwrite a file, or the commit is gone.
+
+    """
+    pull, git = project.forge.pulls.read(number), project.git.at(folder)
+    try:
+        ours = git.common_dir() == project.git.common_dir()
+    except NotARepositoryError:
+        ours = False
+    if not ours:
+        raise UsageError(
+            f"'{git.repo}' is no work tree of '{project.name}': "
+            f"go to your clone '{project.settings.repo}', or to a worktree of it"
+        )
+    for branch in (pull.branch, pull.base):  # after the merge only the base has it
+        with contextlib.suppress(NoSuchBranchError):
+            git.fetch_branch(project.settings.remote, branch)
+    if git.rev_parse(pull.head) is None:
+        raise SmError(
+            f"commit {pull.head[:12]} of #{number} is on no branch of the remote any more"
+        )
+    try:
+        git.switch_to(pull.head)
+    except CommandError as error:
+        said = one_line(error.result.stderr.replace("Aborting", ""))
+        raise SmError(f"'{folder}' is left as it is: {said}") from error
+    return pull
+
+
+def rerun_ci(project: Project, number: IssueId, *, on_pull: bool = False) -> str:
+    """Run CI again for issue or pull request `number`; return the commit.
+
+    `on_pull` says that it is a pull request's, on a forge where an issue may have it as well.
+
+    Raises:
+        NotFoundError: nothing has that number, or it has no branch yet.
+        PullClosedError: it is merged or closed.
+        AtWorkError: CI is running on it.
+        UsageError: the project has no CI.
+
+    """
+    head = _find_head(project, number, on_pull=on_pull)
+    project.forge.checks.rerun(head)
+    return head
+
+
+def _find_head(project: Project, number: IssueId, *, on_pull: bool) -> str:
+    if on_pull or project.forge.is_pull(number):
+        return _check_open(project.forge.pulls.read(check_pull(number))).head
+    branch = project.settings.branch(number)
+    if pull := project.forge.pulls.find_newest(branch):
+        return _check_open(pull).head
+    if head := project.forge.branch_head(branch):
+        return head
+    raise NotFoundError(f"issue {number} has no branch '{branch}' on the forge yet")
+
+
+def _check_open(pull: PullRequest) -> PullRequest:
+    if pull.state is not PullState.OPEN:
+        raise PullClosedError(
+            f"pull request {pull.number} is {pull.state}: there is nothing to run"
+        )
+    return pull

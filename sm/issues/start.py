@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
-from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.forge.protocol import list_signs
 from sm.adapters.git_call import NoSuchBranchError
 from sm.base.errors import SmError, TemporaryError, UsageError
@@ -24,14 +24,16 @@ from sm.config.schema import ProjectSettings
 from sm.context.rotation_files import read_last_document
 from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
-from sm.issues.act.problem import SessionProblem, note_problem, write_problem
-from sm.issues.act.settled import let_go
+from sm.issues.act.effects import EFFECTS, check_hands, forget
+from sm.issues.act.problem import REFUSALS, SessionProblem, note_problem, write_problem
 from sm.issues.look import issue_text, phase_file
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.observe import recall
-from sm.issues.look.snapshot import Snapshot, last_brought, last_snapshot, snapshot
+from sm.issues.look.snapshot import last_brought, last_snapshot, snapshot
+from sm.issues.rules.endings import CLOSE, FINISH, LET_GO, SETTLE
 from sm.issues.rules.material import SOURCES
 from sm.issues.rules.prompts import write_prompt
+from sm.issues.rules.rows import Step
 from sm.issues.work import claim, slots, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
@@ -40,13 +42,17 @@ from sm.messages.queue import MessageFolder
 from sm.sessions import agent_process, monitors, pause, plan, registry
 from sm.sessions.history import Receipt, StepVerb
 from sm.sessions.launch import Launch
+from sm.sessions.plan import PlannedStep
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import IssueSession
-from sm.store import events, lock
+from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, write_atomic
 from sm.store.paths import name_session
+
+UNTOLD = frozenset({StepVerb.COMMENT, StepVerb.FORGET})
+"""Verbs that `let_go` leaves out: people see the end on the issue, and the session is forgotten."""
 
 
 class HeldClaim(NamedTuple):
@@ -74,11 +80,9 @@ class PausedError(TemporaryError):
 
 def is_started(session: IssueSession) -> bool:
     """Whether the session once had its agent."""
-    return any(r.verb in (StepVerb.START, StepVerb.RECOVER) for r in _receipts(session))
-
-
-def _receipts(session: IssueSession) -> list[Receipt]:
-    return plan.read_receipts(session.dir)
+    return any(
+        r.verb in (StepVerb.START, StepVerb.RECOVER) for r in plan.read_receipts(session.dir)
+    )
 
 
 def begin_placed(project: Project, number: IssueId, attempt: int, claim: str) -> IssueSession:
@@ -162,15 +166,15 @@ def end_attempt(session: IssueSession, why: str) -> str:
 
     The caller holds the session's lock, so that no pass begins its agent again.
     """
-    from sm.issues.work import yielding  # for few starts
+    from sm.issues.work import takeover  # for few starts
 
     if not session.dir.identity.exists():  # a pass of its own was faster
         return ""
     attempts.give_up(session, why)
     agent_process.stop(session.tmux, session)
-    kept = yielding.keep_work(session)
+    kept = takeover.keep_work(session)
     people.withdraw(session)
-    _forget(session)
+    forget(session)
     return kept
 
 
@@ -194,7 +198,7 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
         if ours:
             write_problem(session.dir, SessionProblem(error.message))
         else:
-            _forget(session)
+            forget(session)
         raise
     crash_point("start:text")
 
@@ -215,7 +219,10 @@ def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
     issue = _find_issue(session)
     if is_due(project.settings, issue, ours=ours):
         return ours
-    _end_settled(session, issue, ours=ours)
+    if ours and not is_workable(project.settings, issue):
+        with _noted(session):
+            let_go(session, issue)
+    forget(session)
     raise SettledError(f"{spell(session.issue)} was settled in the meantime")
 
 
@@ -247,27 +254,44 @@ def _look_at_claim(session: IssueSession) -> dict[str, str]:
     return claim.look(session.project.git, session.own_settings, session.issue)
 
 
-def _end_settled(session: IssueSession, issue: Issue, *, ours: bool) -> None:
-    """Let the claim of a settled issue go, if it is ours, and forget the session."""
-    project = session.project
-    if ours and not is_workable(project.settings, issue):
-        with _noted(session):
-            let_go(session, issue)
-    for problem in _forget(session):
-        project.record(events.Problem(session=session.name, text=problem))
-
-
-def _forget(session: IssueSession) -> list[str]:
-    slots.free(session)
-    return registry.forget(session.project.root, session, session.project.config.logs)
-
-
 def _find_issue(session: IssueSession) -> Issue:
     """Read the issue as it is now; one that was deleted counts as closed."""
     try:
         return session.project.forge.issues.read(session.issue)
     except NotFoundError:
         return structs.replace(issue_text.make_issue(session, None), state=IssueState.CLOSED)
+
+
+def let_go(session: IssueSession, issue: Issue) -> None:
+    """End a session: first its agent, then its traces on the forge, and its claim last.
+
+    Work that is not merged stays on its branch or in its worktree.
+
+    Raises:
+        NotNowError: a person is at its terminal; nothing was done.
+
+    """
+    check_hands(session)
+    project = session.project
+    pull = project.forge.pulls.find_newest(session.record.branch)
+    merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
+    steps: tuple[Step, ...] = (*SETTLE, *FINISH) if merged_head else CLOSE
+    if issue.state is IssueState.OPEN:  # blocked
+        steps = (Step(StepVerb.KILL), *LET_GO)
+    for step in steps:
+        if step.verb not in UNTOLD:
+            _do(session, PlannedStep(step.verb, step.text, merged_head))
+    project.record(events.LetGo(session=session.name))
+
+
+def _do(session: IssueSession, step: PlannedStep) -> None:
+    try:
+        EFFECTS[step.verb](session, step, "")
+    except REFUSALS as error:  # nor does it hold up the end of a session on record
+        if step.verb is StepVerb.RELEASE_CLAIM:
+            raise
+        told = events.Problem(session=session.name, text=f"{step.verb}: {error.message}")
+        journal.record_once(session.root.journal, told)
 
 
 @contextlib.contextmanager
@@ -316,11 +340,13 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     if session.record.attempt:
         outcome = Claim.PLACED if ours else Claim.TAKEN
     elif seize:
-        outcome = _seize(session)
+        from sm.issues.work import takeover  # for few starts
+
+        outcome = takeover.seize(Project(project.config, settings), session.issue)
     else:
         outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)
     if outcome is Claim.TAKEN:
-        _forget(session)
+        forget(session)
         raise TakenError(f"{spell(session.issue)} is worked on elsewhere")
     crash_point("start:claimed")
     labels = project.settings.labels
@@ -338,10 +364,18 @@ def _begin(session: IssueSession, seen: dict[str, str], *, seized: bool) -> None
     project = session.project
     directory = session.dir
     note = make_ready(session, at=claim.find_head(session.own_settings, session.issue, seen))
-    moved = _take_up_work(session) if session.attempt or seized else ""
+    moved = ""
+    if session.attempt or seized:
+        from sm.issues.work import wip  # for few starts
+
+        moved = wip.take_up(session)
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
-        _fetch_base(session, seen)
+        # The claimant, maybe another machine, made the issue's branch from the base that the remote
+        # has. Compared with an older one, the commits of others would count as work on the issue.
+        record, at = session.record, claim.find_base(session.own_settings, seen)
+        with contextlib.suppress(NoSuchBranchError):  # there is nothing to compare with
+            project.git.fetch_branch(record.remote, record.base, at=at)
         phase_file.create(project.root, session.record.project, session.issue)
         agent_process.launch(session.tmux, session, _launch(session, moved), generation=1)
     crash_point("start:launched")
@@ -349,30 +383,6 @@ def _begin(session: IssueSession, seen: dict[str, str], *, seized: bool) -> None
     receipt = Receipt(time.time(), "start", "start", verb=StepVerb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
-
-
-def _fetch_base(session: IssueSession, seen: dict[str, str]) -> None:
-    """Fetch the base as the remote has it.
-
-    The claimant, maybe another machine, made the issue's branch from there. Compared with an older
-    base, the commits of others would count as work on the issue.
-    """
-    record, at = session.record, claim.find_base(session.own_settings, seen)
-    with contextlib.suppress(NoSuchBranchError):  # there is nothing to compare with
-        session.project.git.fetch_branch(record.remote, record.base, at=at)
-
-
-def _seize(session: IssueSession) -> Claim:
-    from sm.issues.work import takeover  # for few starts
-
-    own = Project(session.project.config, session.own_settings)
-    return takeover.seize(own, session.issue)
-
-
-def _take_up_work(session: IssueSession) -> str:
-    from sm.issues.work import wip  # for few starts
-
-    return wip.take_up(session)
 
 
 def _write_watch(session: IssueSession) -> None:
@@ -400,19 +410,12 @@ def _launch(session: IssueSession, moved: str) -> Launch:
     work = read_git_state(session)
     went_on = session.attempt != 1 and bool(work.log or work.status)
     name = "recovery" if moved or went_on else "start"
-    seen = recall(session, _look(session, is_first=name == "start"))
+    # The first prompt quotes nothing that may have changed since the last look. A look that was
+    # brought for this session is the one: the next comes only when this start is over.
+    directory = session.project.directory
+    look = last_snapshot(directory) if name == "start" else last_brought(directory, session)
+    seen = recall(session, look or snapshot(session.project))
     document = (moved and read_last_document(session.dir)) or ""
     known = gather(session, seen, work, SOURCES[name])
     material = structs.replace(known, earlier=True, moved=moved, document=str(document))
     return launch_with(session, write_prompt(name, material))
-
-
-def _look(session: IssueSession, *, is_first: bool) -> Snapshot:
-    """Return the look at the forge to begin with.
-
-    The first prompt quotes nothing that may have changed since the last look. A look that was
-    brought for this session is the one: the next comes only when this start is over.
-    """
-    directory = session.project.directory
-    found = last_snapshot(directory) if is_first else last_brought(directory, session)
-    return found or snapshot(session.project)

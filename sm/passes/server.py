@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from sm.base import at_hand
 from sm.base.errors import UsageError
-from sm.passes import loaded
+from sm.passes import modules
 from sm.passes.fork import (
     FAILED,
     STDERR,
@@ -98,7 +98,7 @@ class PassServer:
         """Last request of each session: one that comes again is answered already."""
         self.noted: dict[at_hand.Noted, tuple[str, ...]] = {}
         self.tally = Tally(root.passes_made)
-        loaded.preload()
+        modules.preload()
         self.stamps = self._stamp()
         self.half = b""
         self.is_wanted = True
@@ -134,18 +134,16 @@ class PassServer:
         if self.ended in events:
             self._collect()
         if events.get(self.requests, 0) & select.POLLIN:
-            if any(loaded.stamp(file) != stamp for file, stamp in self.stamps.items()):
+            if any(modules.stamp(file) != stamp for file, stamp in self.stamps.items()):
                 self._begin_anew()
             else:
                 self.waiting = self._read()
         elif not self.waiting:
             self.tally.write()
-            self._see_whether_wanted(is_alone=bool(events.get(self.requests)))
-
-    def _see_whether_wanted(self, *, is_alone: bool) -> None:
-        """End after a rest, when no monitor is left, or when none could find us."""
-        has_rested = not self.running and time.monotonic() >= self.since + REST_S
-        self.is_wanted = not (has_rested or is_alone) and self._is_found()
+            # It ends after a rest, when no monitor is left, or when none could find it.
+            has_rested = not self.running and time.monotonic() >= self.since + REST_S
+            is_alone = bool(events.get(self.requests))
+            self.is_wanted = not (has_rested or is_alone) and self._is_found()
 
     def _read(self) -> list[PassRequest]:
         """Read the requests that wait, the last one of each session."""
@@ -222,12 +220,12 @@ class PassServer:
         for noted in set(told.noted) - set(self.noted):
             with contextlib.suppress(Exception):  # as before
                 self.noted[noted] = at_hand.read(noted)
-        loaded.freeze()
+        modules.freeze()
         self.stamps = self._stamp() | self.stamps
 
-    def _stamp(self) -> dict[str, loaded.Stamp | None]:
+    def _stamp(self) -> dict[str, modules.Stamp | None]:
         """Stamp the files that we have loaded, as they are on disk now."""
-        return loaded.stamp_loaded(path for paths in self.noted.values() for path in paths)
+        return modules.stamp_loaded(path for paths in self.noted.values() for path in paths)
 
     def _begin_anew(self) -> None:
         """Let the new code serve what waits. Passes that run are answered as they end."""
@@ -259,10 +257,10 @@ def serve_lines() -> bool:
     It is answered on stdout with the exit code. True in a fork, which is to make its pass and to
     end; what it says goes to stderr. False in the server, once stdin has ended.
     """
-    loaded.preload()
-    stamps = loaded.stamp_loaded()
+    modules.preload()
+    stamps = modules.stamp_loaded()
     while select.select([STDIN], [], []):
-        if loaded.stamp_loaded() != stamps:
+        if modules.stamp_loaded() != stamps:
             # The new code reads the line that waits.
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 (what we are, once more)
         if not os.read(STDIN, 1):

@@ -10,9 +10,10 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.adapters.agent.profiles import check_terminal
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, UsageError
 from sm.base.nonce import make_nonce
-from sm.base.text import clean
+from sm.base.text import clean, one_line
 from sm.config.load import load_any
 from sm.config.schema import AgentSettings
 from sm.context import documents
@@ -20,18 +21,26 @@ from sm.messages import queue
 from sm.messages.notification import tell_all
 from sm.messages.queue import Message
 from sm.personal import reactor
-from sm.personal.first_signs import await_first_signs
-from sm.sessions import agent_process, monitors, registry
+from sm.sessions import agent, agent_process, agent_state, monitors, registry, terminal
 from sm.sessions.machine import Machine
 from sm.sessions.project import find_of_folder
 from sm.sessions.record import AdHocRecord
-from sm.sessions.session import AdHocSession
+from sm.sessions.session import AdHocSession, Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import ensure_private_dir, follow_links
 from sm.store.paths import Root, check_name
 
 LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
+
+
+SETTLE_S = 2.0
+"""Time after which a living agent has begun, in seconds, whatever it shows: many have no hooks."""
+
+LOOK_S, SCREEN_S = 0.02, 0.2
+
+WORDS_S = 0.5
+"""Time after an agent's end in which tmux writes its last words, in seconds, at most."""
 
 
 class SessionOrder(Struct, frozen=True):
@@ -162,6 +171,35 @@ def _launch(session: AdHocSession, order: SessionOrder) -> None:
     agent_process.launch(session.tmux, session, start, generation=1)
     if prompt and not session.profile.prompt and (text := clean(prompt)):
         queue.put(session.dir, Message(id=queue.make_id(), text=text))
+
+
+def await_first_signs(session: Session) -> None:
+    """Wait until the agent has certainly begun: by a hook, its input line, or time.
+
+    Raises:
+        AgentError: the agent has ended before; its last line says why.
+
+    """
+    begun, until, screen_at = time.time(), time.monotonic() + SETTLE_S, 0.0
+    while (now := time.monotonic()) < until:
+        if not agent.is_alive(session.dir):
+            raise agent_process.AgentError(f"its agent ended at once: {_read_last_line(session)}")
+        if agent_state.read(session.dir).active_at > begun - SETTLE_S:
+            return
+        if not session.profile.hooks and now > screen_at + SCREEN_S:
+            screen_at = now
+            if session.profile.glyph in terminal.capture(session):
+                return
+        time.sleep(LOOK_S)
+
+
+def _read_last_line(session: Session) -> str:
+    """Return the last words of the agent's terminal in quotes, or that it said nothing."""
+    line, deadline = "", Deadline(WORDS_S)
+    while not line and not deadline.is_over:
+        time.sleep(LOOK_S)
+        line = one_line(terminal.read_tail(session.terminal_log, 1), 200).strip()
+    return f'"{line}"' if line else "it said nothing"
 
 
 def end(session: AdHocSession) -> str:

@@ -15,13 +15,13 @@ from sm.base.output import warn
 from sm.config.load import list_watched
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
-from sm.issues.act import limiting
+from sm.issues.act import brake
 from sm.messages import alerts
 from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.notification import tell_all
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import MessageFolder
-from sm.personal import account, limit
+from sm.personal.holds import tend_account, tend_limit
 from sm.sessions import agent, agent_process, agent_state, machine, registry
 from sm.sessions.agent_state import State
 from sm.sessions.followers import have_followed
@@ -54,7 +54,7 @@ def run_pass(session: AdHocSession) -> None:
             if not directory.identity.exists() or session.is_over:
                 return
             _tend(session)
-        have_followed(session, partial(limiting.wake_if_changed, session))
+        have_followed(session, partial(brake.wake_if_changed, session))
 
 
 def _tend(session: AdHocSession) -> None:
@@ -65,15 +65,15 @@ def _tend(session: AdHocSession) -> None:
         _keep_limit(session, error)
         return
     again_at = min(
-        see_to(session, partial(limit.tend, session)),
+        see_to(session, partial(tend_limit, session)),
         _tend_context(session),
-        see_to(session, partial(account.tend, session, partial(_restart, session))),
+        see_to(session, partial(tend_account, session, partial(_restart, session))),
     )
-    if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
-        wake_at = min(tend_messages(session), again_at, started + FAR_S)
-        write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
-        # A change during this pass must count as a new one.
-        write_atomic(session.dir.seen, "", mtime_ns=backdate(started))
+    is_there = agent_process.is_reachable(session.tmux, session)
+    if not is_there and not agent.has_lost_client(session.dir):  # its record may be what is lost
+        is_there = agent_process.adopt(session.tmux, session) is not None
+    if is_there:
+        _rest(session, started, min(tend_messages(session), again_at, started + FAR_S))
     else:
         with contextlib.suppress(StateError):
             tend_messages(session)  # a turn may just have ended
@@ -98,9 +98,14 @@ def _keep_limit(session: AdHocSession, error: UsageError) -> None:
         raise error
     warn(error.message)
     now = time.time()
-    again_at = min(limit.tend(session.provide(machine=last)), now + limiting.UNUSABLE_S)
-    write_atomic(session.dir.next, f"{math.ceil(again_at)}\n")
-    write_atomic(session.dir.seen, "", mtime_ns=backdate(now))
+    _rest(session, now, min(tend_limit(session.provide(machine=last)), now + brake.UNUSABLE_S))
+
+
+def _rest(session: AdHocSession, started: float, wake_at: float) -> None:
+    """Tell the monitor up to which moment everything is seen, and when to call at the latest."""
+    write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
+    # A change during this pass must count as a new one.
+    write_atomic(session.dir.seen, "", mtime_ns=backdate(started))
 
 
 def _tend_context(session: AdHocSession) -> float:
@@ -138,12 +143,6 @@ def _parent_of(session: AdHocSession) -> str:
         )
     except SmError:
         return session.record.parent
-
-
-def _is_adopted(session: Session) -> bool:
-    """Say whether it still runs, although its record was lost."""
-    lost_client = agent.has_lost_client(session.dir)
-    return not lost_client and agent_process.adopt(session.tmux, session) is not None
 
 
 def _explain_end(session: Session) -> str:

@@ -17,7 +17,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import normalise, one_line
 from sm.config.schema import ProjectSettings
 from sm.issues import meters
-from sm.issues.act.limiting import SPENDING
+from sm.issues.act.brake import SPENDING
 from sm.issues.act.problem import SessionProblem
 from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import escalation

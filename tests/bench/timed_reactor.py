@@ -14,7 +14,7 @@ from typing import Any
 
 from sm.__main__ import run
 from sm.cli import passes
-from sm.issues.act import reactor
+from sm.issues.act import planner, steps
 from sm.passes import server
 
 log = Path(sys.argv[1])
@@ -45,7 +45,7 @@ def react(*args: Any) -> None:
 
 original = passes.react
 setattr(passes, "react", react)  # noqa: B010 - it notes a moment more
-for name in ("observe", "compose", "perform"):
-    setattr(reactor, name, timed(name, getattr(reactor, name)))
+for module, name in ((planner, "observe"), (planner, "compose"), (steps, "perform")):
+    setattr(module, name, timed(name, getattr(module, name)))
 setattr(server.PassServer, "_read", timed("_read", server.PassServer._read))  # noqa: B010
 sys.exit(run(sys.argv[2:]))

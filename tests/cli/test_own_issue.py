@@ -48,7 +48,7 @@ def hub(tmp_path: Path, root: Root) -> Hub:
 def test_an_agent_does_not_pass_as_a_person_on_its_own_issue(
     hub: Hub, command: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sm.issues.recover.recover", None)  # it would end this process
+    monkeypatch.setattr("sm.issues.by_hand.recover", None)  # it would end this process
     said = hub.sm(*command.split())
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr == f"sm: this is the session 'harb #1', and {sentence}\n"

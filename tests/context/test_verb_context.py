@@ -26,7 +26,7 @@ from sm.context.flags import rearm, save_flags
 from sm.context.levels import make_levels
 from sm.context.rotation import Cause, RotationStage, begin
 from sm.context.thresholds import FillReading, Flags, Levels
-from sm.personal.watching import keep_watched
+from sm.personal.tick import keep_watched
 from sm.plugins.doctor import machine
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.record import AdHocRecord

@@ -64,7 +64,7 @@ def test_ci_is_run_again_once_whatever_is_killed(
     assert isinstance(play.side, RemoteSide)
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
     with monkeypatch.context() as killing:
-        killing.setattr("sm.issues.act.reactor.crash_point", die)
+        killing.setattr("sm.issues.act.steps.crash_point", die)
         with pytest.raises(KilledError):
             fails(play, head, LOST, ago_s=60)
     play.react(issue)

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState
+from sm.issues.by_hand import recover
 from sm.issues.poll import tick
-from sm.issues.recover import recover
 from sm.issues.start import put_on_record
 from sm.sessions import registry
 from sm.sessions.project import Project

@@ -13,8 +13,8 @@ CODE = """
 import sys
 import sm.cli.passes
 from sm.__main__ import run
-from sm.passes import loaded
-loaded.preload()
+from sm.passes import modules
+modules.preload()
 before = set(sys.modules)
 assert run(["react", *sys.argv[1:]]) == 0
 print(*(set(sys.modules) - before))

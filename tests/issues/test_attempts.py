@@ -10,7 +10,7 @@ import pytest
 
 from sm.issues.look import look_share, snapshot, wishes
 from sm.issues.start import TakenError, begin_placed
-from sm.issues.work import wip
+from sm.issues.work import claim
 from sm.issues.work.takeover import take_over
 from sm.sessions import agent
 from sm.store import journal
@@ -125,7 +125,7 @@ def push_file(clone: Path, branch: str, name: str) -> None:
 
 
 def show(stage: Stage, issue: int) -> str:
-    ref = wip.name_ref(issue, 1)
+    ref = claim.name_wip(issue, 1)
     if not has_ref(stage, ref):
         return ""
     return git(stage.repository.bare, "ls-tree", "--name-only", f"{ref}^")

@@ -16,7 +16,7 @@ import pytest
 
 import sm
 from sm.adapters import procfs
-from sm.passes import loaded
+from sm.passes import modules
 from sm.passes.fork import ELSEWHERE, describe_limits
 from sm.passes.tally import PassEnd, read_sums
 from sm.store.paths import Root
@@ -446,9 +446,9 @@ def test_an_update_is_noticed_before_the_next_pass(
 def test_a_file_that_was_read_beside_the_code_is_watched_as_well(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("one")
-    before = loaded.stamp_loaded([str(file)])
+    before = modules.stamp_loaded([str(file)])
     file.write_text("another")
-    assert loaded.stamp_loaded([str(file)]) != before
+    assert modules.stamp_loaded([str(file)]) != before
 
 
 def test_it_is_started_by_monitors_alone(root: Root) -> None:

@@ -16,7 +16,7 @@ from sm.messages import queue
 from sm.messages.follow_up import plan_next_try
 from sm.messages.queue import Message, Mode
 from sm.personal.reactor import run_pass
-from sm.personal.watching import keep_watched
+from sm.personal.tick import keep_watched
 from sm.sessions import agent_state, registry
 from sm.sessions.agent import load
 from sm.sessions.agent_state import State

@@ -10,7 +10,7 @@ import yaml
 
 from sm.__main__ import run
 from sm.config.schema import AgentSettings
-from sm.personal import first_signs
+from sm.personal import lifecycle
 from sm.sessions.hidden_variables import list_hidden, list_missing_folders
 from tests.company import Company
 from tests.helpers import Repository
@@ -116,5 +116,5 @@ def test_an_agent_that_gives_a_sign_is_not_waited_for(
     company: Company, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
     ident = company.sm("new", "--provider", provider).stdout.split()[0]
-    monkeypatch.setattr(first_signs, "SETTLE_S", 3600.0)
-    first_signs.await_first_signs(company.session(ident))
+    monkeypatch.setattr(lifecycle, "SETTLE_S", 3600.0)
+    lifecycle.await_first_signs(company.session(ident))

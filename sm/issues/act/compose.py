@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
+from sm.adapters.forge.model import CheckState, Comment, PullRequest
 from sm.base.clock import format_time
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
@@ -18,7 +18,6 @@ from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels import people
-from sm.channels.channel import PersonReply
 from sm.channels.comments import COMMENT
 from sm.context import documents
 from sm.context.rotation_files import is_readable
@@ -48,7 +47,6 @@ from sm.sessions.failure import FailureCause
 from sm.sessions.history import KILLED, TELLING, StepVerb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
-from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
 TAIL_LINES = 30
@@ -62,36 +60,25 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
         OutageError: the agent was to be told of a failure of CI that is not the commit's fault.
 
     """
-    assert decision.row is not None, "only a decision with a row has steps"
-    restarts = any(step.verb is StepVerb.RECOVER for step in decision.row.steps)
+    row, facts = decision.row, seen.facts
+    assert row is not None, "only a decision with a row has steps"
+    restarts = any(step.verb is StepVerb.RECOVER for step in row.steps)
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
-    needed = _list_sources(decision.row.steps)
-    material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
-    if seen.facts.red and LongText.LOG in needed and not restarts:
-        _refuse_outage(session.project, material, seen.facts)
+    needed = {source for step in row.steps for source in SOURCES.get(step.text, ())}
+    if any(step.verb is StepVerb.WRITE_CI_RESULT for step in row.steps):
+        needed.add(LongText.LOG)
+    material = structs.replace(gather(session, seen, work, needed), row=row.name)
+    tells_of_failure = facts.red and LongText.LOG in needed and not restarts
+    if tells_of_failure and facts.policy.repeats_ci:  # the embedded forge knows what it has killed
+        ci = session.project.settings.ci
+        if reason := find_outage(material.check, ci.infrastructure, ci.infrastructure_steps):
+            raise OutageError(facts.run, reason)
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
-    steps = tuple(_plan_step(step, material, seen, generation) for step in decision.row.steps)
-    row = decision.row
-    write = row.about(seen.facts)
+    steps = tuple(_plan_step(step, material, seen, generation) for step in row.steps)
+    write = row.about(facts)
     plan = Plan(decision.key, row.name, write, time.time(), steps, row.counts, row.provisional)
-    return plan.about_run(seen.facts.run, again=seen.facts.rerun)
-
-
-def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
-    ci = project.settings.ci
-    if not facts.policy.repeats_ci:
-        return  # the embedded forge knows what it has killed
-    if reason := find_outage(material.check, ci.infrastructure, ci.infrastructure_steps):
-        raise OutageError(facts.run, reason)
-
-
-def _list_sources(steps: Iterable[Step]) -> frozenset[LongText]:
-    """Collect the long texts of the forge that these steps quote."""
-    found = {source for step in steps for source in SOURCES.get(step.text, ())}
-    if any(step.verb is StepVerb.WRITE_CI_RESULT for step in steps):
-        found.add(LongText.LOG)
-    return frozenset(found)
+    return plan.about_run(facts.run, again=facts.rerun)
 
 
 def _plan_step(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
@@ -158,10 +145,22 @@ def gather(
 ) -> Material:
     """Gather all that a text may quote; of the long texts only what is `needed`."""
     project = session.project
-    settings, facts = project.settings, seen.facts
+    settings, facts, cycle = project.settings, seen.facts, session.settings.cycle
     channels = people.open_channels(session)
-    issue = issue_of(session) if LongText.ISSUE in needed else _read_known(session)
-    said = _read_comments(session) if _has_comments(seen, needed) else ()
+    if LongText.ISSUE in needed:
+        issue = issue_of(session)
+    else:  # if its text is lost, only what is on record
+        issue = make_issue(session, read_taken(session.dir))
+    said: tuple[Comment, ...] = ()
+    if LongText.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies):
+        said = _read_comments(session)
+    pull = seen.pull
+    if pull and LongText.MERGE in needed:  # with all that the forge says of its merge
+        pull = project.forge.pulls.read(pull.number)
+    # CI keeps no log of a run that passed.
+    has_log = seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
+    was_run_again = any(run.startswith(f"{facts.head}@") for run in facts.history.reruns)
+    failed = facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)
     return Material(
         project=settings.name,
         issue=issue,
@@ -170,11 +169,13 @@ def gather(
         remote=session.record.remote,
         phase_file=str(project.root.phase(session.record.project, session.issue)),
         nonce=make_nonce(4),
-        merge_command=_merge_command(project, seen),
+        merge_command=f"sm pr merge {seen.pull.number} --project {project.name}"
+        if seen.pull and settings.merge.by != "sm"
+        else "",
         answer_help=_answer_help(session, seen, people.name_ways(session, channels)),
-        pull=_whole_pull(session, seen, needed),
-        repeated=_is_repeated(facts),
-        check=full_check(project, seen.pull) if _has_log(seen, needed) else seen.check,
+        pull=pull,
+        repeated=was_run_again or not facts.policy.repeats_ci,
+        check=full_check(project, seen.pull) if LongText.LOG in needed and has_log else seen.check,
         review=reviews.take(session, seen.pull, seen.review)
         if LongText.REVIEW in needed
         else seen.review,
@@ -187,13 +188,15 @@ def gather(
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
         reply="\n\n".join(read_texts(seen.replies, said)),
-        answered_by=_find_session_answering(seen.replies),
+        answered_by=seen.replies[0].author
+        if seen.replies and all(one.by_session for one in seen.replies)
+        else "",
         words=escalation.read_words(session, seen),
         first_until=format_time(facts.now + facts.policy.first_for_s, facts.now),
         trouble=escalation.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
-        tail=_tail(session, seen),
+        tail=redact(terminal.read_tail(session.terminal_log, TAIL_LINES)) if failed else "",
         log_lines=settings.ci.log_lines,
         fixes_left=settings.ci.max_fixes - seen.facts.history.fixes,
         worktree=str(session.worktree),
@@ -214,7 +217,9 @@ def gather(
         channels=people.introduce(session, channels),
         killed=facts.history.has(KILLED),
         unblock_command=spell_unblock(settings, session.issue),
-        conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
+        conflicts=_find_conflicts(session)
+        if facts.conflicts and LongText.CONFLICTS in needed
+        else (),
         links=_list_links(session, seen.pull),
         allowance=facts.allowance,
         turn=tell_turn(facts),
@@ -222,15 +227,8 @@ def gather(
         if facts.allowance and facts.allowance.until is not None
         else "",
         document=_find_document(session, facts),
-        document_form=_describe_form(session) if facts.brake else "",
+        document_form=Form(cycle.sections, cycle.header).told if facts.brake else "",
     )
-
-
-def _find_session_answering(replies: Collection[PersonReply]) -> str:
-    """Find the session that has answered, if no person has."""
-    if not all(one.by_session for one in replies):
-        return ""
-    return next((one.author for one in replies), "")
 
 
 def _find_document(session: IssueSession, facts: Facts) -> str:
@@ -250,11 +248,6 @@ def _find_document(session: IssueSession, facts: Facts) -> str:
     return str(folder / name_document(at))
 
 
-def _describe_form(session: IssueSession) -> str:
-    cycle = session.settings.cycle
-    return Form(cycle.sections, cycle.header).told
-
-
 def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, ...]:
     project = session.project.settings
     pages = (
@@ -262,10 +255,6 @@ def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, .
         project.link_issue(session.issue),
     )
     return tuple(filter(None, pages))
-
-
-def _has_conflicts(facts: Facts, needed: Collection[LongText]) -> bool:
-    return facts.conflicts and LongText.CONFLICTS in needed
 
 
 def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
@@ -278,31 +267,6 @@ def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
         return ()  # the agent sees them when it rebases
 
 
-def _has_log(seen: Observation, needed: Collection[LongText]) -> bool:
-    """Whether the log is wanted and there is one: CI keeps none of a run that passed."""
-    return LongText.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
-
-
-def _whole_pull(
-    session: IssueSession, seen: Observation, needed: Collection[LongText]
-) -> PullRequest | None:
-    """Return the pull request; with all that the forge says of its merge if that is `needed`."""
-    if seen.pull is None or LongText.MERGE not in needed:
-        return seen.pull
-    return session.project.forge.pulls.read(seen.pull.number)
-
-
-def _is_repeated(facts: Facts) -> bool:
-    """Whether CI was run once more by itself."""
-    again = any(run.startswith(f"{facts.head}@") for run in facts.history.reruns)
-    return again or not facts.policy.repeats_ci
-
-
-def _has_comments(seen: Observation, needed: Collection[LongText]) -> bool:
-    """Whether an answer is a comment, whose text is on the forge."""
-    return LongText.COMMENTS in needed and any(one.id.startswith(COMMENT) for one in seen.replies)
-
-
 def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
     """Read the comments that may reach the agent: they may have been edited since the last look."""
     found = session.project.forge.issues.read_comments(session.issue)
@@ -312,22 +276,11 @@ def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
     return tuple(one for one in found if is_trusted_comment(one, trust))
 
 
-def _read_known(session: IssueSession) -> Issue:
-    """Read the issue; if its text is lost, only what is on record."""
-    return make_issue(session, read_taken(session.dir))
-
-
 def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
     """Return how the session's agent is started with `prompt`."""
     return Launch(
         session.project.settings.agent, session.profile, prompt, session.explain_protocol(), resume
     )
-
-
-def _merge_command(project: Project, seen: Observation) -> str:
-    if seen.pull is None or project.settings.merge.by == "sm":
-        return ""
-    return f"sm pr merge {seen.pull.number} --project {project.name}"
 
 
 def _attach_command(session: IssueSession) -> str:
@@ -361,10 +314,3 @@ def read_git_state(session: IssueSession) -> GitState:
         )
     except SmError:
         return GitState()
-
-
-def _tail(session: IssueSession, seen: Observation) -> str:
-    """Return the end of the terminal log, for people: only where a session failed."""
-    if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
-        return ""
-    return redact(terminal.read_tail(session.terminal_log, TAIL_LINES))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from msgspec import structs
@@ -19,7 +18,7 @@ from sm.base.refusal import Refusal, Status
 from sm.channels import people
 from sm.channels.channel import Word
 from sm.context import documents
-from sm.issues.act import limiting
+from sm.issues.act import brake
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import SessionProblem
 from sm.issues.look import issue_text, phase_file, reviews
@@ -35,7 +34,7 @@ from sm.messages.alerts import note
 from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.turn_stop import StopResult, stop_all
+from sm.messages.turn_stop import StopResult
 from sm.sessions import agent, agent_process, agent_state, monitors, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, StepVerb
@@ -62,6 +61,17 @@ class PointlessError(SmError):
     """The step has no purpose any more; the plan is dropped, and decided again."""
 
 
+def check_hands(session: IssueSession) -> None:
+    """Refuse to end an agent while a person is at its terminal.
+
+    Raises:
+        NotNowError: somebody is there.
+
+    """
+    if refusal := find_obstacle(session, Disturbance.END):
+        raise NotNowError(SessionProblem(f"{Disturbance.END} waits", refusal))
+
+
 def make_effect_id(plan: Plan, step: int) -> str:
     """Return the id of one step of one plan; the traces of the step are found by it."""
     return derive_id(f"{plan.key}#{step}@{plan.created_at}")
@@ -79,6 +89,9 @@ def perform(session: IssueSession, plan: Plan, step: int) -> str:
     """
     planned, ident = plan.steps[step], make_effect_id(plan, step)
     return EFFECTS[planned.verb](session, planned, ident)
+
+
+# To the agent
 
 
 def _inject(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -127,11 +140,10 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     A draft stays: a limit is no reason to lose what a person has written, and the key does not
     remove it. But it must not come between two keys of theirs.
     """
-    if (mark := limiting.confirm_stop(session)) is None:
+    if (mark := brake.confirm_stop(session)) is None:
         # No receipt says that it is done: the same turn may reach the same limit once more.
         raise PointlessError("it may spend again")
-    by, note = Message(id=ident, text=""), partial(spending_hold.note_stop, session.dir, ident)
-    found = stop_all(session, by, partial(find_obstacle, session, Disturbance.BRAKE), note)
+    found = brake.stop(session, ident)
     if isinstance(found, Refusal):
         raise NotNowError(SessionProblem("its turn goes on", found))
     if found is StopResult.NO_END:
@@ -142,6 +154,9 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     if (told := agent_state.read(session.dir)).state is State.BUSY:
         agent_state.overrule(session.dir, told, State.IDLE)
     return STOPPED if found is StopResult.STOPPED or mark.stop == ident else str(found)
+
+
+# What is known here
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -170,6 +185,9 @@ def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> st
     return _publish(
         session, session.root.ci_result(session.record.project, session.issue), step.text
     )
+
+
+# CI and pull requests
 
 
 def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -213,6 +231,9 @@ def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
             raise PointlessError(error.message) from error
         raise
     return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]
+
+
+# To people
 
 
 def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -290,6 +311,9 @@ def _publish(session: IssueSession, path: Path, text: str) -> str:
     return ""
 
 
+# The end of a session
+
+
 def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
     session.project.forge.issues.add_label(session.issue, session.project.settings.labels.blocked)
     return ""
@@ -354,9 +378,9 @@ def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _keep_work(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    from sm.issues.work import yielding  # most sessions have no attempt
+    from sm.issues.work import takeover  # most sessions have no attempt
 
-    return yielding.keep_work(session)
+    return takeover.keep_work(session)
 
 
 def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -394,29 +418,29 @@ def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -
 
 
 def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    project = session.project
+    project, record = session.project, session.record
     if session.attempt:
-        return _release_attempt(session)
+        from sm.issues.work import wip
+
+        is_ours = wip.give_up(project.git, record.remote, record.issue, record.claim)
+        return "" if is_ours else claim.OVERTAKEN
     return claim.release(project.git, project.settings, session.issue, project.root)
 
 
-def _release_attempt(session: IssueSession) -> str:
-    from sm.issues.work import wip
-
-    record = session.record
-    is_ours = wip.give_up(session.project.git, record.remote, record.issue, record.claim)
-    return "" if is_ours else claim.OVERTAKEN
+def forget(session: IssueSession) -> None:
+    """Give back the session's slot, and remove its files; those that stay are put on record."""
+    slots.free(session)
+    project = session.project
+    for problem in registry.forget(project.root, session, project.config.logs):
+        project.record(events.Problem(session=session.name, text=problem))
 
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    project = session.project
     if has_receipt(session.dir, OVERTAKEN):  # what is asked may be its successor's question
         people.withdraw(session)
     else:
         people.settle(session)
-    slots.free(session)
-    for problem in registry.forget(project.root, session, project.config.logs):
-        project.record(events.Problem(session=session.name, text=problem))
+    forget(session)
     return ""
 
 

@@ -16,7 +16,6 @@ from sm.adapters.forge.model import (
     Comment,
     Issue,
     PullRequest,
-    Review,
 )
 from sm.adapters.forge.trust import Trust
 from sm.base.clock import is_ahead
@@ -107,16 +106,13 @@ def _show_pull(session: IssueSession, asked: ForgeRequest) -> PullRequest:
     _check_readable(session, found, trust)
     forge, number = session.project.forge, check_pull(asked.number)
     said = forge.pulls.read_comments(number) if found.comments else ()
+    # Reviews of trusted people, without what others have edited there.
+    trusted = (reviews.leave_out(one, trust) for one in found.reviews if trust.includes(one.author))
     return structs.replace(
         found,
         comments=tuple(_keep_trusted_comments(said, trust)),
-        reviews=reviews.keep_known(session.dir, _keep_trusted_reviews(found.reviews, trust)),
+        reviews=reviews.keep_known(session.dir, trusted),
     )
-
-
-def _keep_trusted_reviews(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
-    """Return the reviews of trusted people, without what others have edited there."""
-    return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
 def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:

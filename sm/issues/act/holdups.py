@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.base.need import NeedKind
 from sm.config import duration
 from sm.issues.look.room import list_shortages
-from sm.issues.look.tick_record import TickSilence, read_silence
+from sm.issues.look.tick_record import read_silence
 from sm.messages import alerts
 from sm.sessions.session import IssueSession
 from sm.store.files import create_exclusive, read_guarded
@@ -29,14 +29,12 @@ def tell_of_holdups(session: IssueSession) -> None:
 def _tell_of_silence(session: IssueSession) -> None:
     silence = read_silence(session.project)
     if silence and _is_for(session.project.directory.poll_missed, session.name):
-        text = f"goes on without dev-poll: {_describe_silence(silence)}. {START}"
+        ago = duration.show(silence.for_s // 60 * 60)
+        text = (
+            f"goes on without dev-poll: its last tick was completed {ago} ago, and until the next "
+            f"one no issue is taken up. {START}"
+        )
         _note(session, text, f"no-dev-poll:{silence.since:.3f}", NeedKind.POLL, START)
-
-
-def _describe_silence(silence: TickSilence) -> str:
-    """Say how long there has been no tick, and what that means."""
-    ago = duration.show(silence.for_s // 60 * 60)
-    return f"its last tick was completed {ago} ago, and until the next one no issue is taken up"
 
 
 def _tell_of_shortages(session: IssueSession) -> None:

@@ -1,4 +1,4 @@
-"""Plan under way: goes on with it, or drops it if it is pointless by now."""
+"""Plan under way: goes on with it, has it wait for the end of a pause, or drops it as pointless."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ FINAL = frozenset({StepVerb.OPEN_PULL, StepVerb.MERGE})
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
 """Refusals that no person is told of: the first ends by itself, a rotation tells of the second."""
+
+TO_AGENT = frozenset({StepVerb.INJECT, StepVerb.KILL, StepVerb.RECOVER})
+"""Steps that an agent feels: they wait during a pause. Steps elsewhere are done."""
 
 STUCK_S = 600.0
 """Seconds that a message may wait to be typed before a person is told; a busy agent takes its time,
@@ -155,3 +158,24 @@ def is_commanded(session: IssueSession, plan: Plan) -> bool:
     """
     told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
     return told or attempts.is_overtaken(session)
+
+
+# During a pause
+
+
+def rests(session: IssueSession) -> bool:
+    """Whether the session is paused, and no step is under way that has to be finished."""
+    if not pause.is_paused(session.dir):
+        return False
+    plan = plans.read_pending(session.dir)
+    if plan is None:
+        return not (plans.has_receipt(session.dir, KILLED) or attempts.is_overtaken(session))
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir))
+    return step < len(plan.steps) and has_to_wait(session, plan, step)
+
+
+def has_to_wait(session: IssueSession, plan: Plan, number: int) -> bool:
+    """Whether that step has to wait for the end of a pause; a person's own command does not."""
+    if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
+        return False
+    return not is_commanded(session, plan)

@@ -6,10 +6,15 @@ import os
 
 from msgspec import Struct
 
-from sm.base.errors import StateError
+from sm.adapters.forge.errors import MergeRefusedError, NothingToMergeError, RefusedError
+from sm.adapters.git_push import PushRefusedError
+from sm.base.errors import StateError, UsageError
 from sm.base.refusal import Refusal, find_refusal
 from sm.store.files import decode_json, read_guarded, write_json
 from sm.store.paths import SessionDir
+
+REFUSALS = (MergeRefusedError, NothingToMergeError, PushRefusedError, RefusedError, UsageError)
+"""Errors by which the forge and the remote refuse: the same try would be refused again."""
 
 
 class SessionProblem(Struct, frozen=True, omit_defaults=True):
@@ -44,15 +49,11 @@ def read_problem(directory: SessionDir) -> SessionProblem | None:
         return None
     try:
         return decode_json(data, SessionProblem, directory.problem)
-    except StateError:
-        return _parse_sentence(data.decode("utf-8", "replace").strip())
-
-
-def _parse_sentence(sentence: str) -> SessionProblem:
-    """Read the problem of a file that an older version wrote: a sentence alone."""
-    text, _, end = sentence.partition(": ")
-    refusal = find_refusal(end)
-    return SessionProblem(text, refusal) if refusal else SessionProblem(sentence)
+    except StateError:  # an older version has written a sentence alone
+        sentence = data.decode("utf-8", "replace").strip()
+        text, _, end = sentence.partition(": ")
+        refusal = find_refusal(end)
+        return SessionProblem(text, refusal) if refusal else SessionProblem(sentence)
 
 
 def write_problem(

@@ -17,8 +17,7 @@ from sm.base.clock import is_ahead
 from sm.base.errors import SmError, TemporaryError
 from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
-from sm.issues.act.problem import SessionProblem, read_problem, write_problem
-from sm.issues.act.refusals import REFUSALS
+from sm.issues.act.problem import REFUSALS, SessionProblem, read_problem, write_problem
 from sm.sessions import pause
 from sm.sessions.history import TELLING, StepVerb
 from sm.sessions.plan import Plan

@@ -15,7 +15,7 @@ from sm.issues.rules.leftover import Left, Thing
 from sm.issues.rules.supervision import By, RepairAct, Ruling, judge
 from sm.issues.start import identify, put_on_record, settle
 from sm.issues.supervise.find import Scene, find_left
-from sm.issues.work import kept_worktrees, leftovers, locks, remnants
+from sm.issues.work import kept_worktrees, leftovers, remnants
 from sm.issues.work.worktree import UnremovedWorktree
 from sm.messages.presence import find_obstacle
 from sm.sessions import agent_process, monitors, registry
@@ -134,7 +134,7 @@ def _find_issue(scene: Scene, left: Left) -> Issue:
 
 
 def _remove_lock(scene: Scene, left: Left) -> str:
-    removed = locks.remove(scene.project, left.name)
+    removed = leftovers.remove_lock(scene.project, left.name)
     return "" if removed else "a git at work there may have made it, or it is gone"
 
 

@@ -19,7 +19,7 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.leftover import IssueStanding, Left, Owner, Thing
 from sm.issues.rules.supervision import ProjectWords
 from sm.issues.start import is_started
-from sm.issues.work import claim, kept_worktrees, locks, remnants
+from sm.issues.work import claim, kept_worktrees, leftovers, remnants
 from sm.sessions import agent_process, monitors, pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -111,7 +111,7 @@ def find_left(scene: Scene, *things: Thing) -> Iterator[Left | Unable]:
 
 
 def _find_locks(scene: Scene) -> Iterator[Left]:
-    for lock in locks.find(scene.project):
+    for lock in leftovers.find_locks(scene.project):
         yield Left(thing=Thing.LOCK, name=lock.path, age_s=lock.age_s)
 
 
@@ -158,7 +158,10 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
         unseen = scene.seen.issue(number) is None and not scene.thoroughly
         owner, was_at = Owner.OURS, ""
         if not claim.is_ours(project.git, project.settings, number, project.root, scene.seen.refs):
-            was_at = _find_former_place(scene, number)
+            if scene.thoroughly:
+                was_at = claim.find_former_place(
+                    project.git, project.settings, number, project.root
+                )
             owner = Owner.MOVED if was_at else Owner.ELSEWHERE
         yield Left(
             thing=Thing.CLAIM,
@@ -170,13 +173,6 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
             is_paused=owner is Owner.OURS and scene.is_paused(name_session(project.name, number)),
             detail=was_at,
         )
-
-
-def _find_former_place(scene: Scene, number: IssueId) -> str:
-    if not scene.thoroughly:
-        return ""
-    project = scene.project
-    return claim.find_former_place(project.git, project.settings, number, project.root)
 
 
 def _find_issues(scene: Scene) -> Iterator[Left]:

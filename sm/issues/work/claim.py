@@ -66,6 +66,11 @@ name_ref = name_claim
 """Ref that claims an issue."""
 
 
+def name_wip(issue: IssueId, attempt: int | str) -> str:
+    """Return the ref of an attempt's work in progress; of all attempts for '*'."""
+    return f"refs/sm/wip/{name_part(issue)}/{attempt}"
+
+
 class Assignment(Struct, frozen=True):
     """Host that a claim has given its issue to, and the number of the attempt, from 1 on."""
 
@@ -168,7 +173,7 @@ def _missing_branch(
 def release(git: Git, project: ProjectSettings, issue: IssueId, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if it is gone."""
     # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
-    refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{name_part(issue)}/*")
+    refs = git.ls_remote(project.remote, name_ref(issue), name_wip(issue, "*"))
     if not is_held(issue, refs):
         return ""
     if not is_ours(git, project, issue, root, refs):
@@ -316,7 +321,7 @@ def _list_facts(
     git: Git, project: ProjectSettings, issue: IssueId, root: Root, on: Assignment | None = None
 ) -> list[str]:
     facts = {
-        "host": _host(),
+        "host": os.uname().nodename.partition(".")[0],  # the rest changes with the network
         "machine": _machine(),
         "uid": str(os.geteuid()),
         "clone": os.path.realpath(git.repo),
@@ -333,11 +338,6 @@ def _name(algorithm: str, kind: str, content: bytes) -> str:
     """Return git's name for an object with that content."""
     header = f"{kind} {len(content)}\0".encode()
     return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
-
-
-def _host() -> str:
-    """Return the first label of the host name: the rest changes with the network."""
-    return os.uname().nodename.partition(".")[0]
 
 
 def _machine() -> str:

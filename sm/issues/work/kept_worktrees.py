@@ -80,17 +80,14 @@ def _issue(project: Project, entry: WorktreeEntry) -> IssueId:
     if number := parse_issue(project.settings, entry.branch or ""):
         return number
     number = read_part(entry.path.name.removeprefix(f"{project.name}-")) or 0
-    return number if number and follow_links(entry.path) == _place(project, number) else 0
+    place = project.settings.worktree(number)
+    return number if number and follow_links(entry.path) == follow_links(place) else 0
 
 
 def parse_issue(project: ProjectSettings, branch: str) -> IssueId:
     """Return the issue of a branch by its name; 0 for none."""
     number = branch.removeprefix(f"{project.branch_prefix}/")
     return 0 if number == branch else read_issue(number) or 0
-
-
-def _place(project: Project, issue: IssueId) -> Path:
-    return follow_links(project.settings.worktree(issue))
 
 
 def remove(
@@ -123,12 +120,6 @@ def find_keeper(project: Project, seen: Snapshot, issue: IssueId) -> str:
 
 def _find_keeper(project: Project, seen: Snapshot, issue: IssueId, found: worktree.Examined) -> str:
     return worktree.find_keeper(found, _losses(project, seen, issue, found))
-
-
-def _merged_head(project: Project, seen: Snapshot, issue: IssueId) -> str:
-    """Return the commit that the issue's pull request was merged at, if it was."""
-    pull = seen.pull(project.settings.branch(issue))
-    return pull.head if pull and pull.state is PullState.MERGED else ""
 
 
 class Listed(Struct, frozen=True):
@@ -183,7 +174,8 @@ def _examine(project: Project, seen: Snapshot, listed: Listed) -> Listed:
 def _losses(
     project: Project, seen: Snapshot, issue: IssueId, found: worktree.Examined
 ) -> Iterator[str]:
-    merged = _merged_head(project, seen, issue)
+    pull = seen.pull(project.settings.branch(issue))
+    merged = pull.head if pull and pull.state is PullState.MERGED else ""
     return worktree.list_losses(project.git, project.settings, issue, found, merged_head=merged)
 
 

@@ -3,27 +3,31 @@
 A takeover moves three things in one push: the claim goes to the next attempt, the branch gets an
 empty commit on top, and the ref of the last attempt's work is closed. So the remote itself refuses
 what the last attempt still sends by git, and the forge a merge at its head; before anything else
-that attempt checks the claim.
+that attempt checks the claim. Its work is kept out of the successor's way.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
 from sm.adapters.git import Git
+from sm.adapters.git_call import call
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
-from sm.adapters.git_snapshot import commit_tree, find_tree
+from sm.adapters.git_snapshot import commit_tree, find_tree, take
 from sm.base.errors import TemporaryError
-from sm.base.issue_id import IssueId, spell
+from sm.base.issue_id import IssueId, name_part, spell
+from sm.base.nonce import make_nonce
 from sm.config.schema import ProjectSettings
 from sm.issues import placements
 from sm.issues.runners import Placement
-from sm.issues.work import claim, wip
+from sm.issues.work import claim, wip, worktree
 from sm.issues.work.claim import LOOKS, Assignment, Claim
 from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 from sm.store.paths import name_session
 
@@ -171,11 +175,11 @@ def _close(
 
     The ref stays, so that a push that is still on its way can neither move nor make it.
     """
-    issue, last = placement.issue, wip.name_ref(placement.issue, placement.attempt)
+    issue, last = placement.issue, claim.name_wip(placement.issue, placement.attempt)
     there = wip.list_refs(git, settings.remote, issue)
     closing = [Update(last, ours, there.get(last, ABSENT))]
     if found:
-        moved = wip.name_ref(issue, placement.attempt + 1)
+        moved = claim.name_wip(issue, placement.attempt + 1)
         closing.append(Update(moved, found.commit, there.get(moved, ABSENT)))
     return closing
 
@@ -218,3 +222,47 @@ def let_go(project: Project, placement: Placement) -> bool:
     """
     crash_point("placement:before-release")
     return wip.give_up(project.git, project.settings.remote, placement.issue, placement.claim)
+
+
+# The work of a session that another attempt has overtaken
+
+
+def name_branch(issue: IssueId, attempt: int) -> str:
+    """Return the branch of the clone that keeps the work of an attempt."""
+    return f"sm/overtaken/{name_part(issue)}-{attempt}"
+
+
+def keep_work(session: IssueSession) -> str:
+    """Put the work into a branch of its own, and clear its worktree away; return what is kept.
+
+    If a branch cannot hold everything, the worktree is moved aside.
+    """
+    git, settings, issue = session.project.git, session.own_settings, session.issue
+    found = worktree.examine(git, settings, issue)
+    name = name_branch(issue, session.attempt)
+    taken = None
+    if found.entry is not None and (found.path / ".git").exists():
+        taken = take(git.at(found.path), settings.branch(issue))
+    commit = taken.commit if taken else found.tip or ""
+    if not commit:
+        return ""
+    if not git.is_ancestor(commit, f"refs/heads/{name}"):  # a try that was cut short may have more
+        call(git.repo, "branch", "--force", "--no-track", name, commit)
+    crash_point("yield:kept")
+    if found.obstacle:
+        return f"branch '{name}'; '{found.path}' stays: {found.obstacle}"
+    if taken and taken.is_whole:
+        worktree.discard(git, settings, issue, found, force=True)
+        return f"branch '{name}'"
+    aside = _move_aside(git, found.path) if found.entry else None
+    if found.tip:
+        git.delete_branch(settings.branch(issue), found.tip)
+    return f"branch '{name}'" + (f" and '{aside}'" if aside else "")
+
+
+def _move_aside(git: Git, path: Path) -> Path:
+    """Move a worktree where no issue looks for its own, away from its branch."""
+    aside = path.with_name(f"{path.name}-overtaken-{make_nonce(4)}")
+    call(path, "checkout", "--quiet", "--detach", accept=(0, 1))
+    call(git.repo, "worktree", "move", str(path), str(aside))
+    return aside

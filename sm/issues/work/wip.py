@@ -20,10 +20,11 @@ from sm.adapters.git_push import ABSENT, RefMovedError, Update
 from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import NUMBER_LIMIT, read_number
-from sm.base.issue_id import IssueId, name_part
+from sm.base.issue_id import IssueId
 from sm.base.redact import redact
 from sm.context import documents, rotation_files
 from sm.issues.look import phase_file
+from sm.issues.work.claim import LOOKS, name_wip
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.fence import name_claim
@@ -42,10 +43,6 @@ BROUGHT = "handoff-of-the-last-attempt.md"
 """Name among the handoffs in an agent's folder that no request has."""
 NOT_CARRIED = (StepVerb.START, StepVerb.RECOVER)
 ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
-
-
-LOOKS = 5
-"""Greatest number of looks at the remote if it changes meanwhile."""
 
 
 class WipRecord(Struct, frozen=True):
@@ -73,14 +70,9 @@ class SavedWork(Struct, frozen=True):
     about: WipRecord
 
 
-def name_ref(issue: IssueId, attempt: int) -> str:
-    """Return the ref of an attempt's work in progress."""
-    return f"refs/sm/wip/{name_part(issue)}/{attempt}"
-
-
 def list_refs(git: Git, remote: str, issue: IssueId) -> dict[str, str]:
     """Return what the remote has of all attempts: ref to commit."""
-    return git.ls_remote(remote, f"refs/sm/wip/{name_part(issue)}/*")
+    return git.ls_remote(remote, name_wip(issue, "*"))
 
 
 def give_up(git: Git, remote: str, issue: IssueId, claim: str) -> bool:
@@ -90,7 +82,7 @@ def give_up(git: Git, remote: str, issue: IssueId, claim: str) -> bool:
     """
     held = name_claim(issue)
     for _ in range(LOOKS):
-        refs = git.ls_remote(remote, held, f"refs/sm/wip/{name_part(issue)}/*")
+        refs = git.ls_remote(remote, held, name_wip(issue, "*"))
         if refs.get(held, claim) != claim:
             return False
         if not refs:
@@ -118,7 +110,11 @@ def save_if_due(session: IssueSession) -> bool:
     """
     saved = read_saved(session.dir)
     if is_in_turn(session):
-        return _has_committed(session, saved) and save(session, turn=saved.turn)
+        record, head = session.record, _read_head(session)
+        branch = f"refs/remotes/{record.remote}/{record.branch}"
+        if head in ("", saved.head or session.project.git.rev_parse(branch)):
+            return False
+        return save(session, turn=saved.turn)
     turn = _name_turn(session)
     if not turn or turn == saved.turn:
         return False
@@ -130,13 +126,6 @@ def is_in_turn(session: IssueSession) -> bool:
     if not session.profile.hooks or agent.load(session.dir) is None:
         return False
     return agent_state.read(session.dir).state is State.BUSY
-
-
-def _has_committed(session: IssueSession, saved: WipPush) -> bool:
-    record, git = session.record, session.project.git
-    head = _read_head(session)
-    known = saved.head or git.rev_parse(f"refs/remotes/{record.remote}/{record.branch}")
-    return bool(head) and head != known
 
 
 def _read_head(session: IssueSession) -> str:
@@ -173,7 +162,7 @@ def save(session: IssueSession, *, turn: str = "") -> bool:
     taken = take(project.git.at(session.worktree), record.branch)
     if taken is None:
         return False
-    git, ref = project.git, name_ref(record.issue, record.attempt)
+    git, ref = project.git, name_wip(record.issue, record.attempt)
     commit = _commit_state(session, git, taken)
     last = read_saved(session.dir).commit
     if commit != last:
@@ -307,15 +296,9 @@ def _put_back(tree: Git, git_dir: Path, found: SavedWork, branch: str) -> str:
     if not tree.is_ancestor(taken.tip, "HEAD"):
         call(tree.repo, "reset", "--quiet", "--hard", taken.tip)
         told.append("Its branch had been rewritten: push yours with --force-with-lease.")
-    told += _tell_files(taken, fits=_bring(tree, taken))
+    is_simple = taken.unfinished in ("", "merge")  # else git was in the middle of more
+    told += _tell_files(taken, fits=put_back(tree, taken) if is_simple else None)
     return " ".join(told)
-
-
-def _bring(tree: Git, taken: Taken) -> bool | None:
-    """Bring the uncommitted files; None if git was in the middle of more than a merge."""
-    if taken.unfinished not in ("", "merge"):
-        return None
-    return put_back(tree, taken)
 
 
 def _tell_files(taken: Taken, *, fits: bool | None) -> list[str]:
@@ -337,7 +320,8 @@ def _tell_files(taken: Taken, *, fits: bool | None) -> list[str]:
 
 def _restore_state(session: IssueSession, git: Git, found: SavedWork) -> None:
     """Write phase, receipts, texts and the last handoff as they were; the start is told again."""
-    files = {name: _read(git, found.commit, name) for name in _list_names(git, found.commit)}
+    names = call(git.repo, "ls-tree", "--name-only", found.commit).lines
+    files = {name: _read(git, found.commit, name) for name in names}
     ids = _restore_phase(session, files.get(PHASE, b""), found.about)
     lines = _select_receipts(files.get(RECEIPTS, b""), ids)
     directory = session.dir
@@ -364,10 +348,6 @@ def _bring_document(session: IssueSession) -> None:
     rotation_files.note_begun(session.dir, path, "", kept=True)
 
 
-def _list_names(git: Git, commit: str) -> list[str]:
-    return call(git.repo, "ls-tree", "--name-only", commit).lines
-
-
 def _restore_phase(session: IssueSession, content: bytes, about: WipRecord) -> Mapping[str, str]:
     """Write the phase file; return the old id of that write, and its new one here."""
     if not about.phase_id:
@@ -387,11 +367,7 @@ def _select_receipts(data: bytes, ids: Mapping[str, str]) -> list[bytes]:
         except StateError:
             continue
         if receipt.verb not in NOT_CARRIED and receipt.plan not in ENDINGS:
-            kept.append(_replace(line, ids) + b"\n")
+            for old, new in ids.items():
+                line = line.replace(old.encode(), new.encode())
+            kept.append(line + b"\n")
     return kept
-
-
-def _replace(line: bytes, ids: Mapping[str, str]) -> bytes:
-    for old, new in ids.items():
-        line = line.replace(old.encode(), new.encode())
-    return line

@@ -169,22 +169,18 @@ def _local_branch(git: Git, branch: str, remote: str) -> str:
     """Make the local branch, or move it forward while it has no commits of its own."""
     local = git.rev_parse(f"refs/heads/{branch}")
     if local is None:
-        _check_branch_name(git, branch)
+        # Git cannot have `fix/7` beside `fix`.
+        if other := git.find_branch_in_the_way(branch):
+            raise WorktreeError(
+                f"branch '{branch}' cannot exist beside '{other}' of your clone '{git.repo}': "
+                f"rename that one (git branch -m {other} NEW), or set another 'branch_prefix'"
+            )
         git.create_branch(branch, remote)
         return ""
     if remote and local != remote and git.is_ancestor(local, remote):
         git.move_branch(branch, remote, local)
         return ""
     return _difference(git, branch, local, remote)
-
-
-def _check_branch_name(git: Git, branch: str) -> None:
-    """Refuse a branch that git cannot have beside the clone's others: `fix/7` beside `fix`."""
-    if other := git.find_branch_in_the_way(branch):
-        raise WorktreeError(
-            f"branch '{branch}' cannot exist beside '{other}' of your clone '{git.repo}': rename "
-            f"that one (git branch -m {other} NEW), or set another 'branch_prefix'"
-        )
 
 
 def _forward(tree: Git, entry: WorktreeEntry, branch: str, remote: str) -> str:
@@ -289,12 +285,10 @@ def find_keeper(found: Examined, losses: Iterator[str]) -> str:
 
     If files would be lost, the remote is not asked about commits.
     """
+    if reason := found.obstacle or next(losses, ""):
+        return reason
     # A look at all processes is only for what would be removed otherwise.
-    return found.obstacle or next(losses, "") or _name_people(found.path)
-
-
-def _name_people(path: Path) -> str:
-    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in find_at_terminals(path))
+    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in find_at_terminals(found.path))
     return f"somebody is in it: {names}" if names else ""
 
 
@@ -312,19 +306,12 @@ def discard(
     crash_point("worktree:removed")
     if found.tip is not None:
         git.delete_branch(project.branch(issue), found.tip)
-    _remove_empty(project, found.path)
-    return Removed(found.path)
-
-
-def _remove_empty(project: ProjectSettings, path: Path) -> None:
-    """Remove the empty folders that git leaves: the worktree's, and the one that we made for all.
-
-    A start that needs the latter at this very moment makes it again at its next try.
-    """
-    ours = [] if project.worktree_root else [project.worktrees]
-    for folder in (path, *ours):
+    # Git leaves empty folders: the worktree's, and the one that we made for all. A start that needs
+    # the latter at this very moment makes it again at its next try.
+    for folder in (found.path, *([] if project.worktree_root else [project.worktrees])):
         with contextlib.suppress(OSError):  # the folder is gone, or has files
             folder.rmdir()
+    return Removed(found.path)
 
 
 def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:

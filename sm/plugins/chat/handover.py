@@ -15,7 +15,7 @@ from sm.base.issue_id import IssueId
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.issues import reply
-from sm.issues.act.refusals import REFUSALS
+from sm.issues.act.problem import REFUSALS
 from sm.issues.look import answers
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot

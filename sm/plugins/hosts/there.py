@@ -29,10 +29,9 @@ from sm.base.refusal import Status
 from sm.base.text import one_line, printable
 from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
-from sm.issues.kill import label_blocked
+from sm.issues.by_hand import label_blocked, recover
 from sm.issues.meters import SetLimit
 from sm.issues.placements import list_placements, read_seen
-from sm.issues.recover import recover
 from sm.issues.runners import (
     Elsewhere,
     NoAnswerError,

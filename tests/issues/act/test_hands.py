@@ -13,8 +13,8 @@ from sm.adapters.forge.model import IssueState
 from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import read_problem
-from sm.issues.act.settled import let_go
 from sm.issues.look.slot import read_slot
+from sm.issues.start import let_go
 from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import monitors

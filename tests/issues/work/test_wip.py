@@ -13,7 +13,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.git_push import RefMovedError, Update
 from sm.issues.look import phase_file
 from sm.issues.runners import Placement
-from sm.issues.work import wip, yielding
+from sm.issues.work import claim, takeover, wip
 from sm.issues.work.takeover import take_over
 from sm.sessions import plan
 from sm.sessions.agent import Agent
@@ -236,9 +236,9 @@ def test_a_submodule_with_work_of_its_own_is_named(stage: Stage, one: Node, tmp_
 def test_no_change_pushes_nothing(stage: Stage, session: IssueSession) -> None:
     commit(session.worktree, "a.txt", "a\n")
     assert wip.save(session)
-    there = git(stage.repository.bare, "rev-parse", wip.name_ref(1, 1))
+    there = git(stage.repository.bare, "rev-parse", claim.name_wip(1, 1))
     assert not wip.save(session)
-    assert git(stage.repository.bare, "rev-parse", wip.name_ref(1, 1)) == there
+    assert git(stage.repository.bare, "rev-parse", claim.name_wip(1, 1)) == there
     (session.worktree / "b.txt").write_text("b\n")
     assert wip.save(session)
     session.dir.wip.unlink()  # the note of the last push is lost
@@ -246,7 +246,7 @@ def test_no_change_pushes_nothing(stage: Stage, session: IssueSession) -> None:
     (session.worktree / "b.txt").write_text("more\n")
     session.dir.wip.unlink()
     assert wip.save(session)
-    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:b.txt") == "more"
+    assert git(stage.repository.bare, "show", f"{claim.name_wip(1, 1)}^:b.txt") == "more"
 
 
 def test_a_commit_within_a_turn_is_pushed_once_and_the_rest_at_its_end(
@@ -264,7 +264,7 @@ def test_a_commit_within_a_turn_is_pushed_once_and_the_rest_at_its_end(
     assert not wip.save_if_due(session), "nothing is committed yet"
     made = commit(session.worktree, "a.txt", "a\n")
     assert wip.save_if_due(session)
-    assert made in git(stage.repository.bare, "rev-list", wip.name_ref(1, 1)).split()
+    assert made in git(stage.repository.bare, "rev-list", claim.name_wip(1, 1)).split()
     (session.worktree / "b.txt").write_text("b\n")
     assert not wip.save_if_due(session)
     commit(session.worktree, "c.txt", "c\n")
@@ -272,7 +272,7 @@ def test_a_commit_within_a_turn_is_pushed_once_and_the_rest_at_its_end(
     (session.worktree / "d.txt").write_text("d\n")
     be("idle")
     assert wip.save_if_due(session), "the turn has ended"
-    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:d.txt") == "d"
+    assert git(stage.repository.bare, "show", f"{claim.name_wip(1, 1)}^:d.txt") == "d"
     assert not wip.save_if_due(session)
 
 
@@ -306,7 +306,7 @@ def test_secrets_do_not_leave_the_node(stage: Stage, session: IssueSession) -> N
     token = "ghp_" + "a1B2" * 9
     session.dir.document.write_text(f"The token is {token}.\n")
     wip.save(session)
-    said = git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}:handoff.md")
+    said = git(stage.repository.bare, "show", f"{claim.name_wip(1, 1)}:handoff.md")
     assert token not in said
 
 
@@ -323,11 +323,11 @@ def test_the_third_attempt_goes_on_from_the_last_one_that_saved(
     assert (successor.worktree / "kept.txt").read_text() == "kept\n"
     (successor.worktree / "more.txt").write_text("more\n")
     wip.save(successor)
-    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 3)}^:more.txt") == "more"
+    assert git(stage.repository.bare, "show", f"{claim.name_wip(1, 3)}^:more.txt") == "more"
     for number in (1, 2):  # closed, so that nothing of these attempts can move them
-        assert git(stage.repository.bare, "log", "-1", "--format=%s", wip.name_ref(1, number)) == (
-            "claimed by sm"
-        )
+        assert git(
+            stage.repository.bare, "log", "-1", "--format=%s", claim.name_wip(1, number)
+        ) == ("claimed by sm")
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -343,7 +343,7 @@ def test_an_overtaken_attempt_cannot_save_any_more(
         session.project.git.push(
             "origin",
             Update(
-                wip.name_ref(1, 1),
+                claim.name_wip(1, 1),
                 git(session.worktree, "rev-parse", "HEAD"),
                 wip.read_saved(session.dir).commit,
             ),
@@ -389,7 +389,7 @@ def test_saving_that_was_killed_is_made_up_for(
     (session.worktree / "a.txt").write_text("more\n")
     killed_at(point, lambda: wip.save(session))
     wip.save(session)
-    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:a.txt") == "more"
+    assert git(stage.repository.bare, "show", f"{claim.name_wip(1, 1)}^:a.txt") == "more"
 
 
 @pytest.mark.parametrize("point", ["wip:files-back", "wip:state-back"])
@@ -411,8 +411,8 @@ def test_taking_up_that_was_killed_is_made_up_for(
 @pytest.mark.parametrize("point", ["yield:kept", "worktree:removed"])
 def test_keeping_that_was_killed_is_made_up_for(session: IssueSession, point: str) -> None:
     (session.worktree / "a.txt").write_text("a\n")
-    killed_at(point, lambda: yielding.keep_work(session))
-    yielding.keep_work(session)
+    killed_at(point, lambda: takeover.keep_work(session))
+    takeover.keep_work(session)
     clone = session.project.settings.repo
     assert git(clone, "show", "sm/overtaken/1-1:a.txt") == "a"
     assert not session.worktree.exists()
@@ -424,7 +424,7 @@ def test_what_is_no_work_in_progress_is_not_taken_up(
 ) -> None:
     """All with push rights can write there."""
     head = git(stage.repository.bare, "rev-parse", "main")
-    git(stage.repository.bare, "update-ref", wip.name_ref(1, 1), head)
+    git(stage.repository.bare, "update-ref", claim.name_wip(1, 1), head)
     successor = two.put_on_record(take_over(stage.project, placement, "two"))
     assert wip.take_up(successor) == ""
 
@@ -433,13 +433,13 @@ def test_the_work_of_an_overtaken_attempt_is_kept_in_a_branch(session: IssueSess
     tree = session.worktree
     made = commit(tree, "a.txt", "a\n")
     (tree / "b.txt").write_text("b\n")
-    assert yielding.keep_work(session) == "branch 'sm/overtaken/1-1'"
+    assert takeover.keep_work(session) == "branch 'sm/overtaken/1-1'"
     clone = session.project.settings.repo
     assert git(clone, "show", "sm/overtaken/1-1:b.txt") == "b"
     assert made in git(clone, "rev-list", "sm/overtaken/1-1").split()
     assert not tree.exists()
     assert not git(clone, "branch", "--list", "fix/*")
-    assert yielding.keep_work(session) == ""  # again, after a crash
+    assert takeover.keep_work(session) == ""  # again, after a crash
 
 
 def test_a_worktree_that_no_branch_can_keep_is_moved_aside(
@@ -448,7 +448,7 @@ def test_a_worktree_that_no_branch_can_keep_is_moved_aside(
     monkeypatch.setattr(git_snapshot, "LARGE", 10)
     tree = session.worktree
     (tree / "big.bin").write_bytes(b"x" * 11)
-    kept = yielding.keep_work(session)
+    kept = takeover.keep_work(session)
     aside = next(tree.parent.glob(f"{tree.name}-overtaken-*"))
     assert str(aside) in kept
     assert (aside / "big.bin").read_bytes() == b"x" * 11

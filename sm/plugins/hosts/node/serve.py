@@ -22,7 +22,7 @@ from typing import NoReturn
 from sm.base.errors import SmError
 from sm.helper.lines import Lines, WireError, decode_line, encode_line
 from sm.issues.look.wishes import Ear
-from sm.passes import loaded
+from sm.passes import modules
 from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.wire import CallAnswer, Greeting, NodeRequest
@@ -132,15 +132,15 @@ class Server:
         self.calls: dict[int, RunningCommand] = {}
         self.lines = Lines(wire.LINE_LIMIT)
         self.is_open = True
-        self.stamps: dict[str, loaded.Stamp | None] = {}
+        self.stamps: dict[str, modules.Stamp | None] = {}
 
     def serve(self) -> None:
         """Answer until the channel has ended."""
-        loaded.preload()
+        modules.preload()
         for name in PRELOADED:
             import_module(name)
-        loaded.freeze()
-        self.stamps = loaded.stamp_loaded()
+        modules.freeze()
+        self.stamps = modules.stamp_loaded()
         hello = Greeting(self.version, wire.PROTOCOL, time.time(), self.ident)
         self._send(wire.MARK + encode_line(hello))
         try:
@@ -191,7 +191,7 @@ class Server:
 
         A fork of ours would be half of each. What is asked for waits in the pipe meanwhile.
         """
-        if all(loaded.stamp(file) == stamp for file, stamp in self.stamps.items()):
+        if all(modules.stamp(file) == stamp for file, stamp in self.stamps.items()):
             return False
         self._stop_listening()
         if not (self.calls or self.waiting or self.lines.is_cut):

@@ -15,7 +15,7 @@ from sm.adapters.agent.profiles import GENERIC
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
-from sm.issues.act import limiting
+from sm.issues.act import brake
 from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.plugins.cost import follower
 from sm.plugins.cost.budget import limits, rules, settlement
@@ -77,10 +77,10 @@ def test_a_session_of_a_persons_own_that_is_over_its_limit_is_somebodys_matter(
     """Nobody is asked in its name, so it rested unseen."""
     ann = begin_ad_hoc(open_project(shop, "{}", "{session: $2}"), "s-00000001")
     write(ann, "r1", dollars=1.8)
-    limiting.tend(ann)
+    brake.tend(ann)
     assert list_own_needs(root) == []
     write(ann, "r2", dollars=0.5)
-    limiting.tend(ann)
+    brake.tend(ann)
     [need] = list_own_needs(root)
     assert (need.kind, need.session, need.name) == (NeedKind.BUDGET, ann.name, "ann")
     assert need.text == "A budget is used up, and the agent rests ($2.30 of $2.00 for this session)"

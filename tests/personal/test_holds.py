@@ -1,22 +1,32 @@
-"""Sessions without an issue rest at a fault of their account, and go on by themselves."""
+"""Holds of sessions without an issue: a fault of the account, a limit; they go on afterwards."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.base.act import run
+from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
+from sm.config import cache, usable
+from sm.config.load import load_any
+from sm.issues import meters
+from sm.issues.act import brake
+from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.messages import queue, screen_state, wait
 from sm.messages.queue import MessageFolder
+from sm.messages.turn_stop import StopResult
 from sm.messages.wait import AwaitedEvent
-from sm.personal import account
-from sm.sessions import account_faults, agent_state, turn
+from sm.personal import holds
+from sm.personal.reactor import run_pass
+from sm.sessions import account_faults, agent_state, spending_hold, turn
 from sm.sessions.account_fault import AccountCourse
 from sm.sessions.session import AdHocSession
 from sm.store import journal
@@ -66,7 +76,7 @@ def fails(session: AdHocSession, error: str = "authentication_failed", prompt: s
 
 def tend(session: AdHocSession, started: list[tuple[str, str, int]] | None = None) -> float:
     made = started if started is not None else []
-    return account.tend(session, lambda *of_start: made.append(of_start))
+    return holds.tend_account(session, lambda *of_start: made.append(of_start))
 
 
 def told(session: AdHocSession) -> list[str]:
@@ -86,7 +96,7 @@ def test_they_rest_with_one_need_and_go_on_one_after_the_other(
     (home / ".claude" / ".credentials.json").write_text("{}")
     for session in team:
         tend(session)
-    assert [told(session) for session in team] == [[account.GO_ON], [], []]
+    assert [told(session) for session in team] == [[holds.AFTER_FAULT], [], []]
     is_at(team[0], "busy", time.time(), "p2")
     happened(team[0], "UserPromptSubmit", "Stop")
     is_at(team[0], "idle", time.time(), "p2")
@@ -131,16 +141,16 @@ def test_a_client_with_a_stale_login_is_started_again_with_its_conversation(
     tend(ann)
     happened(bob, "UserPromptSubmit", "Stop")
     tend(ann)
-    assert told(ann) == [account.GO_ON]
+    assert told(ann) == [holds.AFTER_FAULT]
     fails(ann, prompt="p2")
     later(ann)
     started: list[tuple[str, str, int]] = []
     hindered: list[Refusal | None] = [Refusal.TYPING, None]
-    monkeypatch.setattr(account, "find_obstacle", lambda *_: hindered.pop(0))
+    monkeypatch.setattr(holds, "find_obstacle", lambda *_: hindered.pop(0))
     tend(ann, started)
     assert started == [], "a person types there"
     tend(ann, started)
-    assert started == [(account.GO_ON, "c1", 1)]
+    assert started == [(holds.AFTER_FAULT, "c1", 1)]
 
 
 def test_a_client_that_begins_at_its_menu_is_started_again_with_its_first_prompt(
@@ -246,3 +256,65 @@ def test_the_fault_is_over_with_the_last_session_that_it_concerns(
     write_atomic(team[0].dir.over, "has ended\n")
     assert account_faults.list_faults(root) == []
     assert list_own_needs(root) == []
+
+
+# A limit
+
+
+OVER = Allowance(LimitStage.OVER, "session:5", "$5.00 of $5.00", None, run("sm budget raise ann 5"))
+
+
+@pytest.fixture
+def ann(root: Root, tmp_path: Path) -> AdHocSession:
+    session = settle(root, tmp_path, "s-000000aa", provider="claude").provide(profile=CLAUDE)
+    session.dir.state.write_text(f"busy {time.time():.6f} context prompt\n")
+    session.dir.state.chmod(0o600)
+    return session
+
+
+def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
+    ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[StopResult | Refusal] = [Refusal.CHANGED, StopResult.STOPPED]
+    asked: list[StopResult | Refusal] = []
+
+    def stop(_session: object, _by: object, _people: object, note: Callable[[], None]) -> object:
+        note()
+        asked.append(said[len(asked)])
+        return asked[-1]
+
+    monkeypatch.setattr(brake, "stop_all", stop)
+    monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
+    assert holds.tend_limit(ann) < time.time() + 2, "a person is typing"
+    assert spending_hold.is_set(ann.dir)
+    holds.tend_limit(ann)
+    for _ in range(2):
+        holds.tend_limit(ann)
+    assert asked == said, "it is at rest by then"
+    told = [one for one in journal.read(ann.root.journal) if isinstance(one, PersonTold)]
+    assert [one.text for one in told] == ["may spend no more: $5.00 of $5.00"]
+    monkeypatch.setattr(meters, "read_allowance", lambda _: None)
+    for _ in range(2):
+        holds.tend_limit(ann)
+    assert not spending_hold.is_set(ann.dir)
+    [word] = queue.list_messages(ann.dir, MessageFolder.WAITING)
+    assert word.text == holds.AFTER_LIMIT
+
+
+def test_it_holds_while_the_configuration_cannot_be_used(
+    ann: AdHocSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sm.yaml"
+    path.write_text("profiles: {claude: {glyph: '#'}}\n")
+    os.utime(path, (time.time() - 3600,) * 2)
+    session = AdHocSession(structs.replace(ann.record, config=path))
+    monkeypatch.setattr(brake, "stop_all", lambda *_: StopResult.STOPPED)
+    monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
+    config = load_any(path, os.environ, tmp_path)
+    path.write_text("profiles: [\n")
+    run_pass(session)
+    assert spending_hold.is_set(session.dir)
+    assert session.dir.next.exists()
+    cache.locate(config.source, usable.SUFFIX).unlink()
+    with pytest.raises(UsageError, match="cannot parse"):
+        run_pass(AdHocSession(session.record))

@@ -11,7 +11,7 @@ import pytest
 
 from sm.base.act import run
 from sm.issues import meters
-from sm.issues.act import effects
+from sm.issues.act import brake
 from sm.issues.act.reactor import react
 from sm.issues.rules.allowance import Allowance, LimitStage
 from sm.messages.turn_stop import StopResult
@@ -46,7 +46,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(session.name)
         return StopResult.STOPPED
 
-    monkeypatch.setattr(effects, "stop_all", stop)
+    monkeypatch.setattr(brake, "stop_all", stop)
     return found
 
 

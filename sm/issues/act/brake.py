@@ -1,15 +1,21 @@
-"""Keeps the mark of a session that may spend nothing in line with its meters."""
+"""Brake of a session: keeps the mark of one that may spend nothing in line with its meters."""
 
 from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
+from sm.base.refusal import Refusal
 from sm.issues import meters
 from sm.issues.rules.allowance import STOPPING, Allowance, LimitStage
+from sm.messages.presence import find_obstacle
+from sm.messages.queue import Message
+from sm.messages.turn_stop import StopResult, stop_all
 from sm.sessions import agent_state, registry, spending_hold
 from sm.sessions.agent_state import State
-from sm.sessions.session import Session
+from sm.sessions.presence_rule import Disturbance
+from sm.sessions.session import AnySession, Session
 from sm.sessions.spending_hold import Brake
 from sm.store.failpoint import crash_point
 
@@ -65,6 +71,12 @@ def confirm_stop(session: Session) -> Brake | None:
     allowance = meters.read_allowance(session)
     _mark(session, allowance)
     return spending_hold.read(session.dir) if must_stop(session, allowance) else None
+
+
+def stop(session: AnySession, ident: str) -> StopResult | Refusal:
+    """Interrupt what runs, unless a person is at its terminal; the mark notes it as `ident`."""
+    by, note = Message(id=ident, text=""), partial(spending_hold.note_stop, session.dir, ident)
+    return stop_all(session, by, partial(find_obstacle, session, Disturbance.BRAKE), note)
 
 
 def wake_if_changed(session: Session) -> None:

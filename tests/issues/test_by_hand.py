@@ -1,3 +1,5 @@
+"""Sessions that a person starts, restarts or ends: what becomes of the issue is said as it is."""
+
 from __future__ import annotations
 
 import subprocess
@@ -9,7 +11,7 @@ import pytest
 from sm.issues.work import claim
 from sm.store.paths import Root
 from tests.e2e.stage import REPOSITORY, Stage, make_stage
-from tests.helpers import wait_for
+from tests.helpers import git, wait_for
 
 
 @pytest.fixture
@@ -77,3 +79,32 @@ def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> No
         assert said in done.stderr
     assert stage.sessions() == []
     assert stage.project.tmux.panes() == {}
+
+
+def begin(stage: Stage) -> int:
+    """An issue at which an agent is at work; a pause keeps the monitor from ending it first."""
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(lambda: stage.told(session=f"dev-harb-{issue}"), "the first prompt")
+    stage.sm("pause")
+    return issue
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_an_issue_that_is_over_is_not_labelled_blocked(stage: Stage, merged: bool) -> None:
+    forge, issue = stage.project.forge, begin(stage)
+    if merged:
+        stage.push_work(issue)
+        branch = stage.project.settings.branch(issue)
+        pull = forge.pulls.open(branch, "main", "Work", author="ada")
+        git(Path(stage.session(issue).worktree), "push", "-q", "origin", "HEAD:main")
+        over = f"pull request {pull.name} is merged"
+    else:
+        forge.issues.close(issue)
+        over = f"issue #{issue} is closed"
+    killed = stage.sm("kill", f"harb#{issue}")
+    assert killed.stdout.splitlines()[0] == f"ended dev-harb-{issue}; {over}"
+    assert "worked on again" not in killed.stdout
+    found = forge.issues.read(issue)
+    assert (found.state, found.labels) == ("closed", ())
+    assert stage.sessions() == []
