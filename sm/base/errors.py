@@ -1,4 +1,7 @@
-"""Errors that a person is meant to read, each with the exit code that it ends a command with."""
+"""Errors that a person is meant to read, each with the exit code that it ends a command with.
+
+`Unable` is no error: a tick goes on, and only `dev-poll --once` ends with an error then.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +38,9 @@ class TemporaryError(SmError):
 
 class AnsweredError(SmError):
     """Somebody else was first with an answer: the message says who, and nothing was done."""
+
+
+class Unable(str):
+    """Line of a tick that says what could not be started or cared for, and why."""
+
+    __slots__ = ()

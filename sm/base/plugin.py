@@ -70,7 +70,7 @@ class ForgeKind(NamedTuple):
 class TrackerKind(NamedTuple):
     """A kind of tracker: a module or object such as `sm.adapters.forge.tracker.Kind`.
 
-    `settings` is where a subclass of `sm.config.trackers.TrackerSettings` stands, its tag the kind.
+    `settings` is where a subclass of `sm.config.forges.TrackerSettings` stands, its tag the kind.
     """
 
     place: Place
@@ -114,7 +114,7 @@ class Plugin(NamedTuple):
     meters: Mapping[str, Place] = NO_PARTS
     """A `Meter` of `sm.issues.meters`, which says what a session may still spend."""
     variables: Mapping[str, Place] = NO_PARTS
-    """A function of `sm.sessions.variables`, which adds to an agent's environment."""
+    """A function of `sm.sessions.launch`, which adds to an agent's environment."""
     runners: Mapping[str, Place] = NO_PARTS
     """A `Runner` of `sm.issues.runners`, which has sessions run elsewhere, by `runner`."""
     dispatchers: Mapping[str, Place] = NO_PARTS

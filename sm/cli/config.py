@@ -48,7 +48,7 @@ def check(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show every key with its value, defaults included."""
-    from sm.config.show import format_yaml, list_effective
+    from sm.config.text import format_yaml, list_effective
 
     config = load_any_config(ctx)
     if as_json:

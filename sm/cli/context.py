@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,12 +14,26 @@ from sm.base.output import console, say, say_lines
 from sm.cli.arguments import find_session, name_target
 from sm.cli.live import show_live
 from sm.cli.options import json_option, load_machine
+from sm.cli.table import (
+    LONGEST_AGE,
+    VERY_WIDE,
+    WIDE,
+    Column,
+    list_plain_lines,
+    make_notes,
+    make_table,
+)
 from sm.cli.words import print_json
 from sm.context import levels
+from sm.views.contexts import Gauge
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from sm.sessions.session import AnySession
     from sm.views.contexts import Gauge
+
 
 VERBS = ("enable", "disable")
 NOTHING = "nothing is done about its context"
@@ -147,8 +161,6 @@ def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gaug
 
 def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: bool) -> None:
     if watch:
-        from sm.cli.contexttable import draw_contexts
-
         show_live("context", lambda _wide, _high: draw_contexts(look()), as_json=as_json)
         return
     found = look()
@@ -161,13 +173,69 @@ def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: b
 
 
 def _print(found: list[Gauge], *, one: bool) -> None:
-    from sm.cli import contexttable
-
     if one:
-        say_lines(contexttable.list_lines(found[0]))
+        say_lines(list_lines(found[0]))
     elif sys.stdout.isatty():
-        console().print(contexttable.draw_contexts(found))
+        console().print(draw_contexts(found))
     else:
-        from sm.cli.table import list_plain_lines
+        say_lines(list_plain_lines(found, COLUMNS))
 
-        say_lines(list_plain_lines(found, contexttable.COLUMNS))
+
+def draw_contexts(found: Sequence[Gauge]) -> RenderableType:
+    """Draw the table for a terminal; notes on single sessions are below it, in full."""
+    from rich.console import Group
+    from rich.text import Text
+
+    notes = ((one.name, Text(note, "yellow")) for one in found for note in one.notes)
+    return Group(make_table(found, of=COLUMNS[:-1]), make_notes(notes))
+
+
+def _percent(one: Gauge) -> str:
+    return "" if one.percent is None else f"{one.percent:g}%"
+
+
+def _replaced(one: Gauge) -> str:
+    return f"{one.doing}, {format_age(one.since_s)}" if one.doing else ""
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def list_lines(one: Gauge) -> list[str]:
+    """List all that is known of one session."""
+    return [f"{label:<9} {text}" for label, text in _details(one)]
+
+
+def _details(one: Gauge) -> Iterator[tuple[str, str]]:
+    yield "name", one.name if one.name == one.id else f"{one.name} ({one.id})"
+    if one.percent is not None and one.age_s is not None:
+        tokens = f" ({_count(one.tokens)} of {_count(one.window)} tokens)" if one.window else ""
+        yield "context", f"{one.percent:g}%{tokens}, seen {format_age(one.age_s)} ago"
+    for label, text in (
+        ("told", one.told),
+        ("next", ", ".join(one.next)),
+        ("replaced", _replaced(one)),
+        ("handoff", one.last_handoff),
+        ("own", ", ".join(one.own)),
+    ):
+        if text:
+            yield label, text
+    yield from (("note", text) for text in one.notes)
+
+
+COLUMNS = (
+    Column("Name", lambda one: one.name, share=2),
+    Column("Context", _percent),
+    Column("Tokens", lambda one: _count(one.tokens)),
+    Column("Window", lambda one: _count(one.window), WIDE),
+    Column(
+        "Seen", lambda one: "" if one.age_s is None else format_age(one.age_s), least=LONGEST_AGE
+    ),
+    Column("Told", lambda one: one.told, coloured=True),
+    Column("Next", lambda one: one.next[0] if one.next else ""),
+    Column("Replaced", _replaced, share=3),
+    Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
+    Column("Note", lambda one: "; ".join(one.notes)),
+)
+"""Columns of the table; a terminal has the notes below it."""

@@ -181,7 +181,7 @@ FOLLOWED = {"logs": _read_log_options, "events": _read_event_options}
 
 def _watch_context(there: RemotePlace, words: list[str]) -> int:
     """Show how full its context is, asked again each second, until Ctrl-C. It is drawn here."""
-    from sm.cli.contexttable import draw_contexts
+    from sm.cli.context import draw_contexts
     from sm.cli.live import show_live
 
     is_json = "--json" in words

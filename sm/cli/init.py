@@ -11,17 +11,16 @@ import click
 
 from sm.base.errors import SmError, UsageError
 from sm.base.output import ask, confirm, say, say_text, warn
-from sm.base.redact import redact
-from sm.cli.invocation import find_meant_project, find_project
+from sm.cli.init_report import announce, tell_next
+from sm.cli.invocation import find_project
 from sm.config.check import check_path, find_ref_problem
 from sm.config.convert import make_absolute
 from sm.config.forges import ForgeSettings, LocalSettings
-from sm.config.load import find, find_user_folder, load
-from sm.sessions.hidden_variables import describe, list_hidden
-from sm.setup import discover, init, provisions, remote_forge
+from sm.config.load import find_user_folder, load
+from sm.setup import discover, init, remote_forge
 from sm.setup.existing import find_existing, find_other
-from sm.setup.init import Hub, Setup
-from sm.setup.problems import list_agent_problems, list_first_questions
+from sm.setup.hub import Hub, choose_hub, choose_primary_branch, find_source, locate_hub
+from sm.setup.init import Setup
 from sm.setup.remote_forge import ForgeChoice, list_kinds
 from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.setup.variables import Variables, recall
@@ -135,8 +134,7 @@ def command(
             worktree_copy=copy or _worktree_copy(clone, yes),
         )
     init.check(setup, force=force)
-    _announce(setup)
-    _announce_changes(setup)
+    announce(setup)
     if not (yes or confirm("go ahead?")):
         raise SmError("nothing was changed")
     added = 0
@@ -145,10 +143,11 @@ def command(
         say(line)
     if not added:
         say("nothing was missing")
-    _warn_of_troubles(setup)
+    for trouble in list_troubles(setup.project):
+        warn(f"{trouble.what}: {trouble.advice}")
     if setup.existing is None or try_ci is not None:
         _offer_ci(setup, cwd, try_ci, yes)
-    _say_next(setup, cwd)
+    tell_next(setup, cwd)
 
 
 OF_THE_RUN = frozenset({"repo", "name", "output", "yes", "try_ci", "force"})
@@ -170,7 +169,7 @@ def _complete(
         return None
     project, remotes = found.project, discover.list_remotes(clone)
     if isinstance(project.forge, LocalSettings):
-        hub = init.choose_hub(clone, remotes, project.remote)
+        hub = choose_hub(clone, remotes, project.remote)
     else:
         hub, _ = remote_forge.choose_remote(clone, remotes, project.remote)
     say(
@@ -200,11 +199,22 @@ def _choose_forge(
     """Where the issues are, and where agents push."""
     remotes = discover.list_remotes(clone)
     if kind == "local":
-        hub = init.choose_hub(clone, remotes, given["remote"])
+        hub = choose_hub(clone, remotes, given["remote"])
         place = make_absolute(Path.cwd(), str(forge_path)) if forge_path else None
-        return hub, LocalSettings(path=place or init.locate_hub(clone) / "forge")
+        return hub, LocalSettings(path=place or locate_hub(clone) / "forge")
     hub, url = remote_forge.choose_remote(clone, remotes, given["remote"])
-    return hub, remote_forge.choose_forge(_wish(kind, token_file, given), url)
+    if given["ci"] not in (None, init.NO_CI):
+        raise UsageError(f"the forge runs CI, not sm: leave out --ci, or say --ci {init.NO_CI}")
+    choice = ForgeChoice(
+        kind=kind,
+        url=given["forge_url"] or "",
+        repository=given["repository"] or "",
+        token_command=given["token_command"] or "",
+        token_file=make_absolute(Path.cwd(), str(token_file)) if token_file else None,
+        token_env=given["token_env"] or "",
+        has_ci=given["ci"] is None,
+    )
+    return hub, remote_forge.choose_forge(choice, url)
 
 
 def _name(
@@ -236,30 +246,10 @@ def _primary(clone: Path, hub: Hub, given: Mapping[str, str | None], yes: bool) 
         if problem := find_ref_problem(branch):
             raise UsageError(problem)
         if hub.is_new:
-            init.find_source(clone, hub, branch)
+            find_source(clone, hub, branch)
 
-    found = init.choose_primary_branch(clone, hub)
+    found = choose_primary_branch(clone, hub)
     return _answer("primary branch", "primary_branch", given, found, yes, check)
-
-
-def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -> ForgeChoice:
-    """What the options say of a forge elsewhere."""
-    return ForgeChoice(
-        kind=kind,
-        url=given["forge_url"] or "",
-        repository=given["repository"] or "",
-        token_command=given["token_command"] or "",
-        token_file=make_absolute(Path.cwd(), str(token_file)) if token_file else None,
-        token_env=given["token_env"] or "",
-        has_ci=_expects_ci(given["ci"]),
-    )
-
-
-def _expects_ci(command: str | None) -> bool:
-    """Whether the forge, which runs CI itself, is said to have any."""
-    if command not in (None, init.NO_CI):
-        raise UsageError(f"the forge runs CI, not sm: leave out --ci, or say --ci {init.NO_CI}")
-    return command is None
 
 
 def _agent(given: Mapping[str, str | None], yes: bool) -> str:
@@ -290,35 +280,17 @@ def _ci(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
 
 def _worktree_setup(clone: Path, given: Mapping[str, str | None], yes: bool) -> str:
     """What is run in each new worktree; asked only if the clone has lock files."""
-    found = provisions.guess_setup(clone)
+    found = discover.guess_setup(clone)
     return _answer("setup of each new worktree", "setup", given, found, yes or not found)
 
 
 def _worktree_copy(clone: Path, yes: bool) -> tuple[str, ...]:
     """The ignored files that each new worktree gets a copy of; asked only if there are some."""
-    found = provisions.find_ignored(clone)
+    found = discover.find_ignored(clone)
     if yes or not found:
         return found
     said = ask("ignored files that each new worktree gets", shlex.join(found))
     return () if said == init.NO_CI else tuple(shlex.split(said))
-
-
-def _warn_of_troubles(setup: Setup) -> None:
-    """What keeps agents from working on the clone as its owner does, before one meets it."""
-    for trouble in list_troubles(setup.project):
-        warn(f"{trouble.what}: {trouble.advice}")
-
-
-def _announce_changes(setup: Setup) -> None:
-    """What is done to the clone's configuration, and what each new worktree gets."""
-    if setup.branch_prefix != init.DEFAULT_PREFIX:
-        say(f"branches: {setup.branch_prefix}/…, as '{init.DEFAULT_PREFIX}/…' cannot be made")
-    if setup.worktree_copy:
-        say(f"copied into each new worktree: {shlex.join(setup.worktree_copy)}")
-    if setup.worktree_setup:
-        say(f"run in each new worktree: {setup.worktree_setup}")
-    for change in init.list_changes(setup):
-        say(change.what)
 
 
 def _offer_ci(setup: Setup, cwd: Path, wanted: bool | None, yes: bool) -> None:
@@ -402,80 +374,3 @@ def _output(cwd: Path, output: Path | None, name: str, toml: bool) -> Path:
     if output is not None:
         return make_absolute(cwd, str(output))
     return find_user_folder(os.environ) / f"{name}{'.toml' if toml else '.yaml'}"
-
-
-def _announce(setup: Setup) -> None:
-    """What will be made of it, as far as the answers do not say so already."""
-    hub = setup.hub
-    if hub.beside is not None:
-        say(
-            f"'{hub.beside.name}' is at {redact(hub.beside.url)}, which the embedded forge cannot "
-            f"merge into: agents push to a new remote '{hub.remote}'"
-        )
-    if not isinstance(setup.forge, LocalSettings):
-        _announce_elsewhere(setup)
-        return
-    if other := discover.find_shared_remote(discover.list_remotes(setup.repo), hub.remote):
-        say(
-            f"'{spell_command('sm', Path.cwd())} sync' exchanges finished work with '{other}': "
-            f"what agents merge goes there, what people push to its '{setup.primary}' comes here"
-        )
-    say(f"remote: {hub.remote} ({hub.bare}{', new' if hub.is_new else ''})")
-    say(f"primary branch: {setup.primary}")
-    say(f"forge: {setup.forge.place}")
-    _announce_agent(setup)
-    say(f"CI: {setup.ci or init.NO_CI}")
-    say(f"configuration: {setup.output}")
-
-
-def _announce_elsewhere(setup: Setup) -> None:
-    say(f"remote: {setup.hub.remote}")
-    say(f"primary branch: {setup.primary}")
-    say(f"forge: {setup.forge.kind}, {setup.forge.place}; missing labels are made there")
-    _announce_agent(setup)
-    ci = "what the forge says of each commit" if setup.forge.has_ci else init.NO_CI
-    say(f"CI: {ci}")
-    say(f"configuration: {setup.output}")
-
-
-def _announce_agent(setup: Setup) -> None:
-    say(f"agent: {setup.command}")
-    if not setup.profile.program:
-        say(
-            f"  sm does not know this program: if its input line does not begin with "
-            f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
-        )
-    agent = setup.agent_settings
-    overrides = setup.existing.config.profiles if setup.existing else {}
-    for problem in list_agent_problems(agent, overrides):
-        say(f"  {problem}")
-    worktrees = setup.repo.with_name(setup.repo.name + "-worktrees")
-    for what, advice in list_first_questions(agent, overrides, setup.repo, worktrees):
-        say(f"  {what}: {advice}")
-    if names := list_hidden(agent):
-        say(f"  {describe(names)}, or give --pass-env now")
-
-
-def _say_next(setup: Setup, cwd: Path) -> None:
-    for unseen in discover.list_unseen(setup.repo, setup.hub.remote, setup.primary):
-        say(f"agents do not see {unseen}")
-    say("next:")
-    try:
-        found = find(None, os.environ, cwd)
-        is_found = found in (setup.output, setup.output.parent)
-        is_meant = not is_found or bool(find_meant_project(load(found, os.environ, cwd)))
-    except UsageError:  # no command finds one, or can use what it finds
-        is_found, is_meant = False, True
-    if not is_found:
-        say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
-    which = "" if is_meant else f"--project {setup.name} "
-    sm = spell_command("sm", cwd)
-    steps = (
-        (f'{sm} issue add {which}"…"', "what is to be done"),
-        (f"{spell_command('dev-poll', cwd)} --loop", "takes it up, says what needs you"),
-        (f"{sm} status --watch", "in another terminal"),
-        (init.spell_pull(setup), "when it is merged"),
-    )
-    width = max(len(line) for line, _ in steps)
-    for line, what in steps:
-        say(f"  {line:{width}}  # {what}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from contextlib import nullcontext
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,7 @@ import click
 from sm.acts.permission import find_author_name, leave_to_others
 from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId, check_pull, spell
-from sm.base.output import Styled, say
+from sm.base.output import Styled, say, warn
 from sm.base.text import one_line
 from sm.cli.agent_forge import ask_for, find_agent, list_issues
 from sm.cli.forges import (
@@ -33,6 +36,7 @@ from sm.sessions.project import Project
 
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import AnyForge
+
 
 STATES = click.Choice(["open", "closed", "all"])
 
@@ -84,16 +88,14 @@ def add(
     Without a title you write it in $EDITOR. If the text says 'Depends on #7', the issue waits until
     issue 7 is closed. It prints project and number, such as shop#8.
     """
-    from sm.cli.editor import edit, keep
-
     forge, text, name = project.forge, read_text(body, file), title or ""
     check_labels(forge, project, labels, new=new)
     author = find_author_name(project, author)
     by_hand = edited or title is None
     if by_hand:
-        name, text = edit(name, text)
+        name, text = edit_text(name, text)
     given = labels or (project.settings.labels.backlog,)
-    with keep(f"{name}\n\n{text}\n") if by_hand else nullcontext():
+    with keep_text(f"{name}\n\n{text}\n") if by_hand else nullcontext():
         made = forge.issues.add(name, text, given, author=author)
     say(f"{project.name}#{made.number}")
     if project.settings.labels.backlog in given:
@@ -149,11 +151,9 @@ def edit(
 
 
 def _edit_by_hand(forge: AnyForge, number: IssueId) -> None:
-    from sm.cli import editor
-
     known = forge.issues.read(number)
-    title, body = editor.edit(known.title, known.body)
-    with editor.keep(f"{title}\n\n{body}\n"):
+    title, body = edit_text(known.title, known.body)
+    with keep_text(f"{title}\n\n{body}\n"):
         forge.issues.edit(number, title=title, body=body, instead_of=known.body)
 
 
@@ -312,3 +312,42 @@ def make_comment(*, on_pull: bool) -> click.Command:
 
 
 command.add_command(make_comment(on_pull=False))
+
+
+SCISSORS = "<!-- sm: the first line is the title, the rest the text; this line and all below go -->"
+
+
+def edit_text(title: str = "", body: str = "") -> tuple[str, str]:
+    """Return the title and the text as a person edits them, in $VISUAL, $EDITOR or the default.
+
+    Raises:
+        UsageError: there is no terminal, the editor failed, or nothing was written.
+
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal for an editor: give a title, --body or --file")
+    try:
+        written = click.edit(f"{title}\n\n{body}\n\n{SCISSORS}\n", extension=".md")
+    except click.ClickException as error:
+        raise UsageError(f"the editor failed: {error.message}") from error
+    if written is None:
+        raise UsageError("nothing was saved: nothing is changed")
+    first, _, rest = written.partition(SCISSORS)[0].strip().partition("\n")
+    if not first.strip():
+        raise UsageError("the title is empty: nothing is changed")
+    return first.strip(), rest.strip()
+
+
+@contextmanager
+def keep_text(text: str) -> Iterator[None]:
+    """Keep a person's text in a file, if it cannot be used or Ctrl-C ends the wait."""
+    try:
+        yield
+    except BaseException:
+        import tempfile
+
+        handle, path = tempfile.mkstemp(prefix="sm-text-", suffix=".md")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        warn(f"what you wrote is in '{path}'")
+        raise

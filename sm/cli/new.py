@@ -67,7 +67,7 @@ def command(
     from sm.config.schema import AgentSettings
     from sm.personal.lifecycle import SessionOrder, begin, select_environment
     from sm.sessions.caller import identify
-    from sm.sessions.hidden_variables import describe, list_hidden
+    from sm.setup.variables import describe_hidden, list_hidden
 
     caller = identify(machine.root, os.environ)
     order = SessionOrder(
@@ -81,7 +81,7 @@ def command(
     )
     names = list_hidden(AgentSettings(command=line, pass_env=select_environment(machine, order)))
     if names and not caller.name:  # an agent has what it was given
-        say(f"{describe(names)}, or give --pass-env", err=True)
+        say(f"{describe_hidden(names)}, or give --pass-env", err=True)
     session = begin(machine, order)
     if as_json:
         from sm.cli.words import print_json

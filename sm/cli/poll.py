@@ -55,9 +55,9 @@ def command(
 
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
+    from sm.base.errors import Unable
     from sm.messages import suspension
     from sm.personal.tick import keep_watched
-    from sm.sessions.undone import Unable
 
     code, root, unable = 0, check_root(Root(config.state_root)), False
     began, problems = time.monotonic(), dict[str, str]()

@@ -17,22 +17,25 @@ from sm.base import decoder
 from sm.base.errors import UsageError
 from sm.base.nearest import GUESS, advise, find_nearest
 from sm.base.redact import hide_address
-from sm.config import duration, secret
+from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.forges import ForgeSettings
 from sm.config.read import Document
 from sm.config.schema import MachineSettings, ProjectSettings
-from sm.config.section import Section, Written
-from sm.config.shapes import is_forge, with_every_forge
-from sm.config.variants import (
+from sm.config.section import (
+    Secret,
+    Section,
+    Written,
     explain_kinds,
     find_kind_key,
     find_named,
     find_variant,
     list_variants,
     name_kind,
+    parse_secret,
     read_first_line,
 )
+from sm.config.shapes import is_forge, with_every_forge
 from sm.store.files import follow_links
 from sm.store.paths import check_name
 
@@ -117,8 +120,8 @@ def _decoder(base: Path) -> Callable[[type, Any], Any]:
     def decode(kind: type, value: Any) -> Any:
         if kind is duration.Seconds:
             return duration.parse(value)
-        if kind is secret.Secret:
-            return secret.parse(value)
+        if kind is Secret:
+            return parse_secret(value)
         if issubclass(kind, Written):
             return kind.read(value)
         assert kind is Path

@@ -10,11 +10,11 @@ from typing import Any
 from msgspec import structs
 
 from sm.base.errors import UsageError
-from sm.config import allowed, duration, usable
+from sm.config import allowed, duration
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import FoundSection, make_absolute
-from sm.config.read import SUFFIXES, Document, read_document, read_raw
+from sm.config.read import SUFFIXES, Document, note_usable, read_document, read_raw, recall_usable
 from sm.config.schema import Config, MachineSettings
 from sm.config.shapes import Shapes, choose_shapes
 from sm.store.paths import check_name
@@ -56,14 +56,14 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
     documents = _read(source, cwd)
     config = _make(source, documents, env, cwd)
     for document in documents:
-        usable.note(document)
+        note_usable(document)
     return config
 
 
 def load_last_usable(source: Path, env: Mapping[str, str], cwd: Path) -> Config | None:
     """Return what `source`, which cannot be used now, said when it could be; None if unknown."""
     try:
-        found = [usable.recall(path, _shorten_path(path, cwd)) for path in _files(source, cwd)]
+        found = [recall_usable(path, _shorten_path(path, cwd)) for path in _files(source, cwd)]
         return _make(source, [one for one in found if one], env, cwd) if any(found) else None
     except UsageError:
         return None

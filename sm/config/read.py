@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,7 +14,7 @@ from msgspec import Struct, field
 
 from sm.base.errors import UsageError
 from sm.config import cache
-from sm.config.cache import KeyPath
+from sm.config.cache import SETTLED_S, KeyPath
 from sm.store.bounded import UnboundedError, make_yaml_parser, parse_toml
 
 if TYPE_CHECKING:
@@ -179,3 +180,45 @@ def _lines(node: Node, path: KeyPath, seen: set[int], shown: str) -> Iterator[tu
             own.add(identity)
             yield (*path, str(key.value)), line
             yield from _lines(value, (*path, str(key.value)), seen, shown)
+
+
+USABLE_FORMAT = 1
+"""Format of the entries for usable contents; those with another number are worthless."""
+USABLE = ".usable"
+"""Suffix of these entries: the last usable content of each file, with which agents are stopped at
+their limits while a person mends a file that cannot be used."""
+
+
+class Usable(Struct, frozen=True):
+    """The content of the file at `path`; `lines` as pairs, as JSON has no such keys."""
+
+    format: int
+    path: str
+    data: Any
+    lines: list[tuple[KeyPath, int]]
+
+
+def note_usable(document: Document) -> None:
+    """Note what a file holds that was just used; a failure has no effect.
+
+    Its entry has the time of the file, so one look tells whether it is noted already. Of a file
+    that was written a moment ago nothing is noted: a second change could bear the same time.
+    """
+    if time.time() - document.mtime_ns / 1e9 < SETTLED_S:
+        return
+    with contextlib.suppress(OSError, RuntimeError):
+        if cache.locate(document.path, USABLE).stat().st_mtime_ns == document.mtime_ns:
+            return
+    entry = Usable(USABLE_FORMAT, str(document.path), document.data, list(document.lines.items()))
+    cache.put_entry(document.path, entry, USABLE, mtime_ns=document.mtime_ns)
+
+
+def recall_usable(path: Path, shown: str) -> Document | None:
+    """Return what the file at `path` held when it could last be used; None if that is unknown.
+
+    `shown` is its name in messages.
+    """
+    entry = cache.read_entry(path, Usable, USABLE)
+    if entry is None or (entry.format, entry.path) != (USABLE_FORMAT, str(path)):
+        return None
+    return Document(path, shown, entry.data, dict(entry.lines))

@@ -15,12 +15,13 @@ from msgspec import Struct, structs
 
 from sm.base import plugin
 from sm.base.need import NeedKind
-from sm.config import duration, secret
+from sm.config import duration
 from sm.config.convert import list_choices
 from sm.config.schema import SHARED, MachineSettings
-from sm.config.section import Section, Written
-from sm.config.shapes import with_every_forge
-from sm.config.variants import (
+from sm.config.section import (
+    Secret,
+    Section,
+    Written,
     explain_kinds,
     find_kind_key,
     find_named,
@@ -29,6 +30,7 @@ from sm.config.variants import (
     read_first_line,
     read_first_line_of_kind,
 )
+from sm.config.shapes import with_every_forge
 
 TYPES: dict[object, str] = {
     str: "text",
@@ -36,7 +38,7 @@ TYPES: dict[object, str] = {
     bool: "true or false",
     Path: "path",
     duration.Seconds: "duration",
-    secret.Secret: "text",
+    Secret: "text",
     tuple[str, ...]: "list of text",
     tuple[Literal["parent", "person"], ...]: "list of `parent`, `person`",
     tuple[NeedKind, ...]: "list of needs",
@@ -171,7 +173,7 @@ def _default(field: structs.FieldInfo) -> Any:
     value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     if isinstance(value, duration.Seconds):
         return duration.show(value)
-    if isinstance(value, Path | secret.Secret):
+    if isinstance(value, Path | Secret):
         return str(value)
     return [*map(str, value)] if isinstance(value, tuple) else value
 
@@ -218,13 +220,11 @@ def _parts_of_plugins() -> Iterator[_Part]:
     """Yield the sections of plugins, with those in them that a person gives names."""
     for name, shape in plugin.load_parts("sections"):
         rows = list(list_keys(shape, name))
-        for section in dict.fromkeys(key.section for key in rows):
-            named = (
-                shape if section == name else find_named(_types_of(shape)[section.split(".")[1]])
-            )
+        for place in dict.fromkeys(key.section for key in rows):
+            named = shape if place == name else find_named(_types_of(shape)[place.split(".")[1]])
             assert named is not None
-            own = [key for key in rows if key.section == section]
-            yield _Part(section, read_first_line(named), own)
+            own = [key for key in rows if key.section == place]
+            yield _Part(place, read_first_line(named), own)
 
 
 def _types_of(shape: type[Section]) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from msgspec import Meta
 
 from sm.base.issue_id import IssueId, name_part
 from sm.config.duration import Seconds
-from sm.config.forges import AnyForgeSettings
+from sm.config.forges import AnyForgeSettings, TrackerSettings
 from sm.config.section import Count, Percentage, Positive, Section
-from sm.config.trackers import TrackerSettings
 from sm.store.paths import DEFAULT_ROOT
 
 

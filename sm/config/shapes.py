@@ -16,11 +16,9 @@ from msgspec import Struct, structs
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.config.forges import ForgeSettings, LocalSettings
+from sm.config.forges import ForgeSettings, LocalSettings, TrackerSettings
 from sm.config.schema import SHARED, Config, MachineSettings, ProjectSettings
-from sm.config.section import Section
-from sm.config.trackers import TrackerSettings
-from sm.config.variants import name_kind
+from sm.config.section import Section, name_kind
 
 S = TypeVar("S", bound=Section)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
-from sm.base.errors import SmError
+from sm.base.errors import SmError, Unable
 from sm.base.issue_id import spell
 from sm.issues import meters, runners
 from sm.issues.act.effects import NotNowError
@@ -33,7 +33,6 @@ from sm.issues.work import claim, leftovers, slots
 from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.sessions.undone import Unable
 from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from sm.base.errors import SmError, StateError
+from sm.base.errors import SmError, StateError, Unable
 from sm.sessions import agent_process, monitors, registry
 from sm.sessions.session import Session
-from sm.sessions.undone import Unable
 from sm.store.paths import Root
 
 KEPT_S = 7 * 86400.0

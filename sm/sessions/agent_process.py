@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters import procfs
@@ -14,7 +15,7 @@ from sm.adapters.tmux_start import RESERVED, SessionExistsError, start_session
 from sm.base.clock import wait_until
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_number
-from sm.sessions import sandboxes, strays
+from sm.sessions import sandboxes
 from sm.sessions.agent import Agent, has_lost_client, is_alive, load, read_process, runs_in_pane
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
@@ -22,7 +23,7 @@ from sm.shell_root import find_shell_root
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 from sm.store.files import append_line, open_guarded, read_guarded, write_atomic, write_json
-from sm.store.paths import SessionDir
+from sm.store.paths import Root, SessionDir
 
 START_S = 15.0
 STOP_GRACE_S = 2.0
@@ -30,6 +31,10 @@ STOP_GRACE_S = 2.0
 KILL_S = 30.0
 """Time that a busy machine may take to end what was killed, in seconds."""
 LOOK_S = 0.02
+VARIABLE = "SM_SESSION_DIR"
+"""Variable that tells whose a process is. An agent's processes have it in their first environment,
+even in a process session of their own and without a parent. A working directory proves nothing,
+because a person's shell may be there, too."""
 MARK = "sm-"
 """Beginning of the mark of each pane."""
 
@@ -173,12 +178,12 @@ def stop(tmux: Tmux, session: Session) -> None:
     ours = pane is not None and is_ours(pane, session.dir)
     if pane and ours and (program := procfs.find(pane.pid)):
         leaders.add(program)
-    leaders |= strays.find_strays(session.dir)
+    leaders |= find_strays(session.dir)
     family = procfs.find_family(leaders)  # now, while parents still lead to their children
     if pane and ours:
         tmux.kill(session.name, pane.pid)
     _end(leaders | family)
-    _end(strays.find_strays(session.dir))  # what one of them started while it ended
+    _end(find_strays(session.dir))  # what one of them started while it ended
     sandboxes.clean(session)
 
 
@@ -191,7 +196,7 @@ def end_strays(session: Session) -> None:
     """
     process = read_process(session.dir)
     spared = procfs.find_family([process]) if process and procfs.is_running(process) else set()
-    if found := strays.find_strays(session.dir) - spared:
+    if found := find_strays(session.dir) - spared:
         names = ", ".join(sorted(f"{procfs.read_name(one)} ({one.pid})" for one in found))
         ended = events.StraysEnded(session=session.name, processes=names)
         journal.record(session.root.journal, ended)
@@ -292,3 +297,15 @@ def _await_launcher(directory: SessionDir, pane: Pane, log: Path) -> Process:
         append_line(log, b"sm: " + reason + b"\r")  # as a terminal ends its lines
     said = reason.decode("utf-8", "replace").strip()
     raise AgentError(f"'{pane.session}' did not start: {said}")
+
+
+def find_strays(directory: SessionDir) -> set[Process]:
+    """Return all processes of the session's agents, the current agent included."""
+    return {one for one, place in procfs.find_by_variable(VARIABLE) if place == str(directory.path)}
+
+
+def find_all_strays(root: Root) -> Iterator[tuple[SessionDir, Process]]:
+    """Yield all processes of any session's agents, with the session, which may be gone."""
+    for process, place in procfs.find_by_variable(VARIABLE):
+        if Path(place).parent == root.sessions:
+            yield root.session(Path(place).name), process

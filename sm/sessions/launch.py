@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -16,17 +16,18 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt_text import make_harmless, make_hook_answer, mention_file, shorten
 from sm.adapters.git_call import add_settings
 from sm.adapters.tmux import Tmux, select_plain_environment
+from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.base.nonce import make_nonce
 from sm.base.quoting import take_out
 from sm.base.text import normalise
 from sm.config.check import find_variable_problem
 from sm.config.schema import AgentSettings
+from sm.helper.plugin_call import note_failure
 from sm.sessions import sandboxes
 from sm.sessions.agent_hooks import write_settings
 from sm.sessions.personal_hooks import find_default_settings, read_status_line
 from sm.sessions.session import Session
-from sm.sessions.variables import add_variables
 from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
@@ -216,3 +217,26 @@ def make_environment(tmux: Tmux, session: Session, settings: AgentSettings) -> d
             **({"SM_TMUX_SOCKET": tmux.socket} if tmux.socket else {}),
         }
     )
+
+
+Variables = Callable[[Session, Profile, Mapping[str, str]], Mapping[str, str]]
+"""Function of a plugin, a part of the kind `variables`: it is asked at each launch, with the
+environment as it is without the plugin, and never overrides what is in it."""
+NOT_ADDED = "could not add variables to an agent's environment"
+
+
+def add_variables(
+    session: Session, profile: Profile, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment with what the plugins add to it."""
+    found = dict(environment)
+    for part in plugin.list_parts("variables").values():
+        try:
+            make: Variables = plugin.load_entry(part)
+            added = make(session, profile, found)
+            found = {
+                name: value for name, value in added.items() if not find_variable_problem(name)
+            } | found
+        except Exception as error:  # whatever is wrong with a plugin, the agent starts
+            note_failure(session.root, part, NOT_ADDED, error)
+    return found

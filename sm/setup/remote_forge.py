@@ -11,7 +11,7 @@ from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.config.forges import ForgeSettings
 from sm.setup.discover import FoundRemote
-from sm.setup.init import Hub
+from sm.setup.hub import Hub
 
 
 class ForgeChoice(Struct, frozen=True):

@@ -27,7 +27,7 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
-from sm.setup import provisions
+from sm.setup import discover
 
 SIGN_S = 10.0
 SHELL_WORDS = re.compile(r"[|&;<>()$`\\\"'\s]")
@@ -265,13 +265,13 @@ def _signing(clone: Clone) -> Iterator[Trouble]:
 
 def _needs(clone: Clone) -> Iterator[Trouble]:
     project, wanted = clone.project, clone.project.new_worktree
-    if not wanted.copy and (found := provisions.find_ignored(project.repo)):
+    if not wanted.copy and (found := discover.find_ignored(project.repo)):
         shown = ", ".join(f"'{one_line(name)}'" for name in found[:3])
         yield Trouble(
             f"worktrees of agents lack {shown}, which git ignores",
             "name what agents need in 'worktree.copy'",
         )
-    if wanted.setup is None and (line := provisions.guess_setup(project.repo)):
+    if wanted.setup is None and (line := discover.guess_setup(project.repo)):
         yield Trouble(
             "worktrees of agents have no installed packages",
             f"set 'worktree.setup', perhaps to '{line}'; to '' if agents need none",

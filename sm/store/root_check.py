@@ -1,19 +1,21 @@
-"""Checks whether the state root and its private directory are safe, for commands and for doctor."""
+"""Checks whether the state root and its private directory are safe, and who may write to a file."""
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 from typing import NamedTuple
 
 from sm.base.errors import StateError
-from sm.store.own_group import may_others_write
 from sm.store.paths import Root
 
 ELSEWHERE = "set 'state_root' to a folder of your own"
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 USER_MAP = Path("/proc/self/uid_map")
+GROUPS_FILE = Path("/etc/group")
 
 
 class DirectoryFault(NamedTuple):
@@ -138,3 +140,37 @@ def _overflow_uid() -> int:
         return int(Path("/proc/sys/kernel/overflowuid").read_text())
     except (OSError, ValueError):
         return -1
+
+
+def may_others_write(found: os.stat_result) -> bool:
+    """Say whether another user than its owner, who is us, may write to it; root always may."""
+    # On many systems each user has a group of its own and the umask 002, so that all that a program
+    # creates is writable for that group: Debian's and Ubuntu's USERGROUPS_ENAB in login.defs(5).
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and not is_own_group(found.st_gid)
+
+
+def is_own_group(gid: int) -> bool:
+    """Say whether nobody but this user is in the group, as far as that can be known.
+
+    A directory service need not list its accounts, so of its groups only one with the user's own
+    name counts, which is how private groups are called.
+    """
+    try:
+        group, user = grp.getgrgid(gid), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    if {*group.gr_mem} - {user.pw_name}:
+        return False
+    if any(one.pw_gid == gid and one.pw_uid != user.pw_uid for one in pwd.getpwall()):
+        return False
+    return group.gr_name == user.pw_name or _is_local(gid)
+
+
+def _is_local(gid: int) -> bool:
+    try:
+        lines = GROUPS_FILE.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return False
+    return any(line.split(":")[2:3] == [str(gid)] for line in lines)

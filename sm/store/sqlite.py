@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sm.base.errors import StateError
 from sm.store import lock, sqlite_file
-from sm.store.sqlite_faults import explain_errors, make_damage_error
+from sm.store.sqlite_file import explain_errors, make_damage_error
 
 BUSY_S = 30.0
 """Time that a writer waits for the others, in seconds."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.cli.editor import keep
+from sm.cli.issue import keep_text
 from sm.config.load import load
 from sm.issues.look.tick_record import keep_outcome
 from sm.sessions.project import Project
@@ -243,7 +243,7 @@ def test_what_was_written_is_kept_when_a_slow_forge_is_interrupted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for error in (KeyboardInterrupt(), OSError("the disk is gone")):
-        with pytest.raises(type(error)), keep("Mend it\n\nPlease.\n"):
+        with pytest.raises(type(error)), keep_text("Mend it\n\nPlease.\n"):
             raise error
         kept = re.search(r"what you wrote is in '([^']+)'", capsys.readouterr().err)
         assert kept

@@ -13,9 +13,9 @@ from sm.config import reference
 from sm.config.convert import list_key_paths
 from sm.config.load import load, load_machine
 from sm.config.schema import MachineSettings
-from sm.config.secret import Secret
+from sm.config.section import Secret
 from sm.config.shapes import read_section, with_every_forge
-from sm.config.show import list_effective
+from sm.config.text import list_effective
 from sm.plugins.forges.settings import (
     ForgejoSettings,
     GiteaSettings,

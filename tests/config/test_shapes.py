@@ -12,13 +12,12 @@ from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.base.plugin import ForgeKind, Plugin, Registry, TrackerKind
 from sm.config.duration import Seconds
-from sm.config.forges import ForgeSettings
+from sm.config.forges import ForgeSettings, TrackerSettings
 from sm.config.load import load, load_machine
 from sm.config.schema import Config
 from sm.config.section import Count, Section
 from sm.config.shapes import OURS, choose_shapes, read_section
-from sm.config.show import format_yaml, list_effective
-from sm.config.trackers import TrackerSettings
+from sm.config.text import format_yaml, list_effective
 
 CLONE = "name: harb\nrepo: clone\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.base.errors import UsageError
-from sm.config import cache, usable
+from sm.config import cache, read
 from sm.config.load import load, load_last_usable
 from sm.config.read import read_document
 
@@ -95,6 +95,6 @@ def test_nothing_is_known_of_one_of_this_moment(source: Path) -> None:
 def test_it_is_written_once(source: Path) -> None:
     def written() -> int:
         load(source, os.environ, source.parent)
-        return cache.locate(source, usable.SUFFIX).stat().st_ino
+        return cache.locate(source, read.USABLE).stat().st_ino
 
     assert written() == written()

@@ -15,7 +15,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.base.act import run
 from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
-from sm.config import cache, usable
+from sm.config import cache, read
 from sm.config.load import load_any
 from sm.issues import meters
 from sm.issues.act import brake
@@ -315,6 +315,6 @@ def test_it_holds_while_the_configuration_cannot_be_used(
     run_pass(session)
     assert spending_hold.is_set(session.dir)
     assert session.dir.next.exists()
-    cache.locate(config.source, usable.SUFFIX).unlink()
+    cache.locate(config.source, read.USABLE).unlink()
     with pytest.raises(UsageError, match="cannot parse"):
         run_pass(AdHocSession(session.record))

@@ -16,7 +16,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
 from sm.base import plugin
 from sm.base.plugin import Registry
-from sm.config import usable
+from sm.config.read import recall_usable
 from sm.issues.rules.allowance import LimitStage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, pause, registry
@@ -357,7 +357,7 @@ def test_a_budget_holds_while_the_configuration_cannot_be_used(work: Work, api: 
     work.begin()
     config = work.stage.config
     whole = config.read_text()
-    work.wait(lambda: work.rows() and usable.recall(config, ""), "what it says to be noted")
+    work.wait(lambda: work.rows() and recall_usable(config, ""), "what it says to be noted")
     config.write_text("projects: [\n")
     assert not spender.broken_at
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")

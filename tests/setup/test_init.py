@@ -15,11 +15,11 @@ from sm.config.allowed import allow
 from sm.config.load import load
 from sm.config.read import read_document
 from sm.config.schema import ProjectSettings
-from sm.config.write import Values, format_text
-from sm.sessions.hidden_variables import list_hidden
+from sm.config.text import Values, format_text
 from sm.sessions.project import Project
 from sm.setup import discover
 from sm.setup.problems import list_project_problems
+from sm.setup.variables import list_hidden
 from sm.shell_root import find_shell_root
 from sm.store import lock
 from tests.helpers import Repository, git, make_repository

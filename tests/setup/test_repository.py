@@ -20,7 +20,7 @@ from sm.config.schema import NewWorktree, ProjectSettings
 from sm.issues.work import worktree
 from sm.issues.work.claim import claim
 from sm.sessions.project import Project
-from sm.setup import provisions, sync
+from sm.setup import discover, sync
 from sm.setup.repository import Trouble, list_troubles
 from sm.store.paths import Root
 from sm.store.root_check import is_noexec
@@ -399,7 +399,7 @@ def test_setup_is_guessed_by_lock_files(
         put_program(agent, name)
     for name in files:
         (tmp_path / name).touch()
-    assert provisions.guess_setup(tmp_path) == line
+    assert discover.guess_setup(tmp_path) == line
 
 
 def test_ignored_files_and_setup_are_proposed_and_missed(

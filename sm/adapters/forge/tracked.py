@@ -24,7 +24,7 @@ from sm.adapters.forge.protocol import Checks, Forge, Pulls, list_signs
 from sm.adapters.forge.tracker import Tracker
 from sm.base.errors import StateError
 from sm.base.issue_id import IssueId, is_id
-from sm.config.trackers import TrackerSettings
+from sm.config.forges import TrackerSettings
 
 ABILITIES = ("find_account", "find_limits", "git_dirs", "run_check")
 """Methods that only some forges have (`sm.adapters.forge.protocol`): of the forge itself."""

@@ -16,7 +16,7 @@ from sm.base import plugin
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sm.config.trackers import TrackerSettings
+    from sm.config.forges import TrackerSettings
 
 
 STAMP = "stamp"

@@ -11,8 +11,8 @@ from sm.base.errors import StateError
 from sm.base.issue_id import IssueId
 from sm.base.phase import PhaseWrite, parse
 from sm.store.files import create_exclusive, open_guarded
-from sm.store.own_group import may_others_write
 from sm.store.paths import Root
+from sm.store.root_check import may_others_write
 
 READ_LIMIT = 64 * 1024
 """Bytes that are read. A phase and its reason are far shorter, but the file can have any size."""

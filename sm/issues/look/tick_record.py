@@ -11,10 +11,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.base.errors import SmError
+from sm.base.errors import SmError, Unable
 from sm.base.text import one_line
 from sm.sessions.project import Project
-from sm.sessions.undone import Unable
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git_push import PushRefusedError
-from sm.base.errors import SmError
+from sm.base.errors import SmError, Unable
 from sm.base.issue_id import spell
 from sm.issues.rules.leftover import Left, Thing
 from sm.issues.rules.supervision import By, RepairAct, Ruling, judge
@@ -20,7 +20,6 @@ from sm.issues.work.worktree import UnremovedWorktree
 from sm.messages.presence import find_obstacle
 from sm.sessions import agent_process, monitors, registry
 from sm.sessions.presence_rule import Disturbance
-from sm.sessions.undone import Unable
 
 BEFORE = (Thing.RECORD, Thing.SESSION, Thing.CLAIM)
 """Things that a tick looks at before it takes up anything new."""

@@ -12,7 +12,7 @@ from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.tmux import Pane
-from sm.base.errors import StateError
+from sm.base.errors import StateError, Unable
 from sm.base.issue_id import IssueId, rank, read_part, spell
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
@@ -23,7 +23,6 @@ from sm.issues.work import claim, kept_worktrees, leftovers, remnants
 from sm.sessions import agent_process, monitors, pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.sessions.undone import Unable
 from sm.store.paths import OF_ISSUES, name_session, prefix_sessions
 
 

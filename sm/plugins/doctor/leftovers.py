@@ -9,16 +9,15 @@ from functools import partial
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.adapters.tmux import Tmux
-from sm.base.errors import SmError
+from sm.base.errors import SmError, Unable
 from sm.issues.look.snapshot import Snapshot, last_snapshot, look
 from sm.issues.rules.leftover import Left, Thing
 from sm.issues.rules.supervision import By, ProjectWords, Ruling, judge
 from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene
 from sm.plugins.doctor.machine import Installation
-from sm.sessions import agent, agent_process, monitors, registry, strays
+from sm.sessions import agent, agent_process, monitors, registry
 from sm.sessions.project import Project
-from sm.sessions.undone import Unable
 from sm.setup.finding import Finding, Fix, Level, fail, ok, warn
 from sm.store import lock
 from sm.store.paths import Root, SessionDir
@@ -117,7 +116,7 @@ def find_processes(root: Root, tmux: Tmux) -> Iterator[tuple[Left, Process]]:
         for name, pane in tmux.panes().items()
         if agent_process.is_ours(pane, root.session(name)) and not pane.dead
     }
-    for directory, process in strays.find_all_strays(root):
+    for directory, process in agent_process.find_all_strays(root):
         name = directory.path.name
         if name not in living and process.pid not in ours and not _is_in_use(directory):
             yield _of(Thing.PROCESS, process, name), process

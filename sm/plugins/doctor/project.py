@@ -19,8 +19,9 @@ from sm.issues.look.tick_record import read_polled
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
 from sm.plugins.doctor.leftovers import check_left
 from sm.plugins.doctor.machine import word_shortage
-from sm.sessions import hidden_variables, launch, registry
+from sm.sessions import launch, registry
 from sm.sessions.project import Project
+from sm.setup import variables
 from sm.setup.finding import Finding, fail, ok, warn
 from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
@@ -135,15 +136,15 @@ def check_own_settings(project: Project) -> Iterator[Finding]:
 def check_environment(project: Project) -> Iterator[Finding]:
     """Look for variables of your shell, and folders of its PATH, that agents do not see."""
     agent = project.settings.agent
-    if names := hidden_variables.list_hidden(agent):
-        what, _, advice = hidden_variables.describe(names).partition(": ")
+    if names := variables.list_hidden(agent):
+        what, _, advice = variables.describe_hidden(names).partition(": ")
         yield warn(what, advice)
     paths = {"agent.env": agent.env["PATH"]} if "PATH" in agent.env else {}
     for session in registry.list_for(project):
         if path := launch.read_environment(session.dir).get("PATH"):
             paths[f"session '{session.name}'"] = path
     for where, path in paths.items():
-        if missing := hidden_variables.list_missing_folders(path):
+        if missing := variables.list_missing_folders(path):
             yield warn(
                 f"the PATH of {where} lacks {', '.join(missing)} of yours",
                 "if its tools are there: set PATH in agent.env, or start dev-poll with yours",

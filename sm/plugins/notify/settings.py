@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from sm.base.need import NeedKind
-from sm.config.secret import Secret
-from sm.config.section import Section
+from sm.config.section import Secret, Section
 
 CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 Hours = Annotated[str, Meta(pattern=rf"^$|^{CLOCK}-{CLOCK}$", examples=["22:00-07:00"])]

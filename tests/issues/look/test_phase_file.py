@@ -121,11 +121,11 @@ def test_what_an_agent_creates_with_umask_002_counts(
 ) -> None:
     path.write_text("PHASE:done\n")
     path.chmod(0o664)
-    monkeypatch.setattr("sm.store.own_group.is_own_group", lambda gid: gid == path.stat().st_gid)
+    monkeypatch.setattr("sm.store.root_check.is_own_group", lambda gid: gid == path.stat().st_gid)
     write = phase_file.read(root, "harb", 7)
     assert write
     assert write.phase == "PHASE:done"
-    monkeypatch.setattr("sm.store.own_group.is_own_group", lambda _: False)
+    monkeypatch.setattr("sm.store.root_check.is_own_group", lambda _: False)
     with pytest.raises(StateError, match="run chmod go-w on it"):
         phase_file.read(root, "harb", 7)
 

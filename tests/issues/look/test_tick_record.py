@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.base.errors import TemporaryError
+from sm.base.errors import TemporaryError, Unable
 from sm.config.duration import Seconds
 from sm.issues.look.tick_record import (
     LEAST_S,
@@ -24,7 +24,6 @@ from sm.issues.look.tick_record import (
     read_silence,
 )
 from sm.sessions.project import Project
-from sm.sessions.undone import Unable
 from sm.store import lock
 from sm.store.paths import Root
 from tests.helpers import open_project, put_tick, sm_yaml

@@ -11,7 +11,7 @@ from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.config.schema import Config
 from sm.config.shapes import list_variables, read_section
-from sm.config.show import format_yaml, list_effective
+from sm.config.text import format_yaml, list_effective
 from sm.plugins.notify.settings import Notify
 
 PROJECT = "name: harb\nrepo: clone\nforge: {kind: local, path: forge}\n"

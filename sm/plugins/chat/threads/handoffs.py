@@ -24,7 +24,7 @@ from sm.plugins.chat.threads.records import (
     make_id,
 )
 from sm.store.sqlite import open_shared, transaction
-from sm.store.sqlite_faults import RowError
+from sm.store.sqlite_file import RowError
 
 Record = TypeVar("Record", HandoffRecord, HandoffEntry)
 

@@ -15,7 +15,7 @@ from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.store import sqlite_file
 from sm.store.sqlite import Connection, connect_to_read
-from sm.store.sqlite_faults import explain_errors
+from sm.store.sqlite_file import explain_errors
 
 WAIT_S = 0.2
 """In WAL mode readers wait for nobody, but for a moment after a kill."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError, Unable
 from sm.base.issue_id import IssueId, read_part, spell
 from sm.issues import placements, runners
 from sm.issues.look import backlog, issue_text
@@ -27,7 +27,6 @@ from sm.plugins.hosts.dispatch.rules import AGAIN_S, Holder, PlacementCase, Plac
 from sm.plugins.hosts.dispatch.survey import Survey
 from sm.plugins.hosts.messages import outbox
 from sm.sessions.project import Project
-from sm.sessions.undone import Unable
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 

@@ -18,7 +18,7 @@ from sm.adapters.forge.local.issues import Issues as Files
 from sm.adapters.forge.model import Issue
 from sm.adapters.forge.protocol import Issues
 from sm.adapters.forge.tracker import Tracker
-from sm.config.trackers import TrackerSettings
+from sm.config.forges import TrackerSettings
 
 KEY = "HALL-"
 OF_ALL = ("find", "add", "list_labels")

@@ -11,7 +11,7 @@ from sm.adapters.forge.local.setup import create
 from sm.base import plugin
 from sm.base.plugin import Registry
 from sm.config.load import load
-from sm.config.show import format_yaml, list_effective
+from sm.config.text import format_yaml, list_effective
 from sm.store.paths import Root
 from tests.helpers import Repository, git, make_repository
 

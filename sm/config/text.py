@@ -1,16 +1,59 @@
-"""Writes a short configuration file for one project: the important keys, each with a comment."""
+"""Text of a configuration: every key in effect, or a short file for one project."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from sm.config import duration
 from sm.config.check import make_project
 from sm.config.convert import FoundSection
 from sm.config.read import Document
-from sm.config.schema import ProjectSettings
-from sm.config.shapes import choose_shapes
+from sm.config.schema import Config, ProjectSettings
+from sm.config.shapes import choose_shapes, list_defaults
+
+
+def list_effective(config: Config) -> dict[str, Any]:
+    """Return every key of the machine and of each project as plain data.
+
+    Durations are as people write them. Written as YAML or TOML, the data is the same configuration
+    again.
+    """
+    data = _list_keys(config)
+    del data["source"], data["projects"]
+    return {**data, "projects": [_list_keys(project) for project in config.projects]}
+
+
+def _list_keys(holder: Config | ProjectSettings) -> dict[str, Any]:
+    """Return its keys as plain data, also the sections of plugins that it does not mention."""
+    data: dict[str, Any] = msgspec.to_builtins(holder, enc_hook=_plain)
+    added: dict[str, Any] = msgspec.to_builtins(list_defaults(holder), enc_hook=_plain)
+    return {**data, **added}
+
+
+def _plain(value: object) -> str:
+    return duration.show(value) if isinstance(value, duration.Seconds) else str(value)
+
+
+def format_yaml(data: object) -> str:
+    """Write `data` as YAML, with its keys in order."""
+    import yaml
+
+    text = yaml.safe_dump(_lists(data), sort_keys=False, allow_unicode=True, width=1000)
+    assert isinstance(text, str)
+    return text
+
+
+def _lists(data: object) -> object:
+    """Return `data` with lists instead of tuples, which plain YAML does not know."""
+    if isinstance(data, dict):
+        return {key: _lists(value) for key, value in data.items()}
+    return [_lists(item) for item in data] if isinstance(data, list | tuple) else data
+
 
 COMMENTS = {
     "repo": "agents work in worktrees beside it, never in it",

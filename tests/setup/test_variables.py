@@ -11,7 +11,7 @@ import yaml
 from sm.__main__ import run
 from sm.config.schema import AgentSettings
 from sm.personal import lifecycle
-from sm.sessions.hidden_variables import list_hidden, list_missing_folders
+from sm.setup.variables import list_hidden, list_missing_folders
 from tests.company import Company
 from tests.helpers import Repository
 
