@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from sm.sessions.session import AnySession
 
 
+def check_terminal() -> None:
+    """Refuse to attach where no person types.
+
+    Raises:
+        UsageError: input or output is no terminal.
+
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+
+
 @click.command("attach")
 @place_argument
 @click.option("--read-only", "-r", is_flag=True, help="Watch only: no key reaches the agent.")
@@ -27,8 +38,7 @@ def command(place: AnySession | tuple[Project, IssueId], read_only: bool) -> Non
     If the session ends while you are there, this waits for Enter. Nothing that you type for the
     agent reaches your shell.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+    check_terminal()
     from sm.sessions.attach import enter, find_way
 
     if code := enter(find_way(place, read_only=read_only)):

@@ -13,7 +13,7 @@ from sm.base.errors import UsageError
 from sm.base.output import console, say, say_lines
 from sm.cli.arguments import find_session, name_target
 from sm.cli.live import show_live
-from sm.cli.options import json_option, load_machine
+from sm.cli.options import json_option, load_machine, watch_option
 from sm.cli.table import (
     LONGEST_AGE,
     VERY_WIDE,
@@ -44,7 +44,7 @@ PERCENTAGE = click.IntRange(1, 100)
 @click.command("context")
 @click.argument("words", metavar="[enable | disable] [TARGET | PROJECT ISSUE]", nargs=-1)
 @json_option
-@click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
+@watch_option
 @click.option("--warning", type=PERCENTAGE, metavar="N", help="Enable: tell the agent at N %.")
 @click.option("--critical", type=PERCENTAGE, metavar="N", help="Enable: tell it urgently at N %.")
 @click.option("--cycle", type=PERCENTAGE, metavar="N", help="Enable: replace the context at N %.")
@@ -166,14 +166,9 @@ def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: b
     found = look()
     if as_json:
         print_json(found[0] if one else found)
-    elif found:
-        _print(found, one=one)
-    else:
+    elif not found:
         say("no sessions", err=True)
-
-
-def _print(found: list[Gauge], *, one: bool) -> None:
-    if one:
+    elif one:
         say_lines(list_lines(found[0]))
     elif sys.stdout.isatty():
         console().print(draw_contexts(found))

@@ -33,30 +33,24 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
     session's monitor carries the cycle on. --wait returns at its end, with exit code 1 if it was
     given up. A session may do this to itself and to those that it has begun.
     """
-    from sm.acts.execution import list_paused, tell_rotation
+    from sm.acts.execution import list_paused, rotate, tell_rotation
     from sm.context import cycle
+    from sm.sessions.caller import identify
 
     if dry_run:
         found = cycle.preview(session)
         print_json(found) if as_json else say_lines(_lines(found))
         return
-    record = _start(session, wait)
+    caller = identify(session.root, os.environ)
+    if wait and caller.name == session.name:
+        raise UsageError("a session cannot wait for its own new context: leave --wait out")
+    record = rotate(session, caller)
     if wait:
         _follow(session, record, as_json)
     elif as_json:
         print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
     else:
         say_lines([tell_rotation(session, record), *list_paused(session)])
-
-
-def _start(session: AnySession, wait: bool) -> RotationRecord:
-    from sm.acts.execution import rotate
-    from sm.sessions.caller import identify
-
-    caller = identify(session.root, os.environ)
-    if wait and caller.name == session.name:
-        raise UsageError("a session cannot wait for its own new context: leave --wait out")
-    return rotate(session, caller)
 
 
 def _follow(session: AnySession, record: RotationRecord, as_json: bool) -> None:

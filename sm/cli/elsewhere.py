@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.errors import SmError, TemporaryError
 from sm.base.issue_id import IssueId
 from sm.base.output import pass_on, say, say_text
 from sm.cli.invocation import ElsewhereError
@@ -203,8 +203,9 @@ def find_past(ctx: Context, place: tuple[Project, IssueId] | str) -> RemotePlace
 
 
 def _attach(there: RemotePlace, words: list[str]) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+    from sm.cli.attach import check_terminal
+
+    check_terminal()
     enter = there.prepare_attachment(read_only="-r" in words or "--read-only" in words)
     sys.stdout.flush()
     return int(bool(enter()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -59,7 +60,8 @@ def command(
     if since is not None or follow:
         earliest = time.time() - (since or 0.0)
     try:
-        found = follow_events(path, since=earliest, session=name, pause=_pause if follow else None)
+        pause = partial(pause_for_reader, LOOK_S) if follow else None
+        found = follow_events(path, since=earliest, session=name, pause=pause)
         event = None
         for event in found:
             _print(event, as_json)
@@ -79,7 +81,3 @@ def _print(event: Event, as_json: bool) -> None:
         say_json(msgspec.json.encode(fields_of(event)).decode())
     else:
         say(f"{format_moment(event.at)}  {event.session or '-':14}  {one_line(tell(event))}")
-
-
-def _pause() -> None:
-    pause_for_reader(LOOK_S)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from sm.base.errors import UsageError
 from sm.base.issue_id import IssueId, check_pull, read_issue
 from sm.base.output import Styled, console, say, say_text, warn
 from sm.base.text import normalise, one_line
+from sm.cli.options import Decorator
 from sm.cli.words import read_stdin, read_stream
 
 if TYPE_CHECKING:
@@ -20,12 +21,24 @@ if TYPE_CHECKING:
     from sm.adapters.forge.protocol import AnyForge
     from sm.sessions.project import Project
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 author_option: Decorator = click.option(
     "--as", "author", metavar="NAME", help="Your name; default: git's user.name, then $USER."
 )
 """`author: str | None`."""
+
+head_option: Decorator = click.option(
+    "--head", metavar="COMMIT", default="", help="Only if the branch is still at it."
+)
+"""`head: str`."""
+
+
+def make_state_option(*states: str) -> Decorator:
+    """Make the option `state: str` of a list: one of these, or `all`."""
+    choice = click.Choice([*states, "all"])
+    return click.option(
+        "--state", type=choice, default=states[0], show_default=True, help="Only these."
+    )
+
 
 file_option: Decorator = click.option(
     "-F",
@@ -93,14 +106,12 @@ def read_text(text: str | None, file: Path | None) -> str:
     if file is None:
         return text or ""
     try:
-        return read_stdin() if str(file) == "-" else _read_file(file)
+        if str(file) == "-":
+            return read_stdin()
+        with file.open("rb") as stream:
+            return read_stream(stream, f"'{file}'")
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
-
-
-def _read_file(file: Path) -> str:
-    with file.open("rb") as stream:
-        return read_stream(stream, f"'{file}'")
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> None:

@@ -11,7 +11,7 @@ import click
 
 from sm.base.output import console, say, say_lines
 from sm.cli.arguments import optional_target_name
-from sm.cli.options import json_option, pass_machine
+from sm.cli.options import json_option, make_lines_option, pass_machine
 from sm.cli.words import print_json
 from sm.views.times import format_age, format_moment, format_span
 
@@ -20,20 +20,10 @@ if TYPE_CHECKING:
     from sm.sessions.machine import Machine
     from sm.views.health import Recorded
 
-SHOWN = 20
-
 
 @click.command("health")
 @optional_target_name
-@click.option(
-    "--lines",
-    "-n",
-    metavar="LINES",
-    type=click.IntRange(min=1),
-    default=SHOWN,
-    show_default=True,
-    help="How many of the newest.",
-)
+@make_lines_option(20, what="How many of the newest.")
 @click.option(
     "--check",
     is_flag=True,
@@ -50,28 +40,22 @@ def command(machine: Machine, target: str, lines: int, check: bool, as_json: boo
     The newest is the last. TARGET may also be a session that ended long ago, by its id or as
     PROJECT#ISSUE. --check, for cron, lists only what a person has to see to.
     """
+    from sm.cli.table import list_plain_lines, make_table
     from sm.views.health import list_given_up, list_records, tell
 
     all_of_them = list_given_up if check else list_records
     found = list(islice(all_of_them(machine.root, target), lines))[::-1]
     if as_json:
         print_json([tell(one) for one in found])
-    elif found:
-        _show(found)
-    else:
+    elif not found:
         say("nothing to see to" if check else "none so far", err=True)
-    if check and found:
-        click.get_current_context().exit(1)
-
-
-def _show(found: list[Recorded]) -> None:
-    from sm.cli.table import list_plain_lines, make_table
-
-    if sys.stdout.isatty():
+    elif sys.stdout.isatty():
         terminal = console()
         terminal.print(make_table(found, terminal.width, _columns()))
     else:
         say_lines(list_plain_lines(found, _columns()))
+    if check and found:
+        click.get_current_context().exit(1)
 
 
 def _columns() -> tuple[Column, ...]:
@@ -79,7 +63,7 @@ def _columns() -> tuple[Column, ...]:
 
     return (
         Column("When", lambda row: format_moment(row.entry.at), WIDE),
-        Column("Age", _age, NARROW, WIDE),
+        Column("Age", lambda row: format_age(time.time() - row.entry.at), NARROW, WIDE),
         Column("Session", lambda row: row.name),
         Column("Status", lambda row: str(row.entry.status), coloured=True),
         Column("Cause", lambda row: str(row.entry.details.cause)),
@@ -89,10 +73,6 @@ def _columns() -> tuple[Column, ...]:
         Column("Steps", _steps, VERY_WIDE, share=3),
         Column("Document", lambda row: row.entry.details.handoff_file, VERY_WIDE, share=2),
     )
-
-
-def _age(row: Recorded) -> str:
-    return format_age(time.time() - row.entry.at)
 
 
 def _context(row: Recorded) -> str:

@@ -24,6 +24,7 @@ from sm.cli.forges import (
     end_with,
     file_option,
     issue_argument,
+    make_state_option,
     number_argument,
     print_remarks,
     print_table,
@@ -37,8 +38,6 @@ from sm.sessions.project import Project
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import AnyForge
 
-
-STATES = click.Choice(["open", "closed", "all"])
 
 new_option = click.option(
     "--new", is_flag=True, help="Make new labels, even if they are nearly like known ones."
@@ -141,20 +140,16 @@ def edit(
     check_labels(forge, project, (*added, *removed), new=new)
     text = None if body is None and file is None else read_text(body, file)
     if title is None and text is None and not (added or removed):
-        _edit_by_hand(forge, number)
+        known = forge.issues.read(number)
+        title, body = edit_text(known.title, known.body)
+        with keep_text(f"{title}\n\n{body}\n"):
+            forge.issues.edit(number, title=title, body=body, instead_of=known.body)
     else:
         if title is not None and not title.strip():
             raise UsageError("the title is empty: say in a few words what it is about")
         forge.issues.edit(number, title=title or "", body=text)
         _change_labels(forge, number, added, removed)
     say(f"changed {spell(number)}")
-
-
-def _edit_by_hand(forge: AnyForge, number: IssueId) -> None:
-    known = forge.issues.read(number)
-    title, body = edit_text(known.title, known.body)
-    with keep_text(f"{title}\n\n{body}\n"):
-        forge.issues.edit(number, title=title, body=body, instead_of=known.body)
 
 
 def _change_labels(
@@ -167,7 +162,7 @@ def _change_labels(
 
 
 @command.command("list")
-@click.option("--state", type=STATES, default="open", show_default=True, help="Only these.")
+@make_state_option("open", "closed")
 @click.option("-l", "--label", "labels", multiple=True, help="Only those with this label.")
 @json_option
 @project_option

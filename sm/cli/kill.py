@@ -127,19 +127,16 @@ def _ask(sessions: list[AnySession], *, block: bool, pauses: bool) -> None:
         SmError: the person does not.
 
     """
+    from sm.sessions.session import IssueSession
+
     if not sys.stdin.isatty():
         raise UsageError("it asks before it ends all sessions: in a script add --yes")
     for session in sessions:
-        say(f"to be ended: {session.address}{_describe(session)}")
+        title = f" {session.record.title}" if isinstance(session, IssueSession) else ""
+        say(f"to be ended: {session.address}{title}")
     more = ", and label their issues blocked" if block else ", and pause everything" * pauses
     if not confirm(f"end all of them{more}?", default=False):
         raise SmError("nothing was changed")
-
-
-def _describe(session: AnySession) -> str:
-    from sm.sessions.session import IssueSession
-
-    return f" {session.record.title}" if isinstance(session, IssueSession) else ""
 
 
 def _pause_everything(root: Root) -> None:

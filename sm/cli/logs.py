@@ -11,7 +11,7 @@ import click
 from sm.base.issue_id import IssueId
 from sm.base.output import pass_on, say_text
 from sm.cli.arguments import past_place_argument
-from sm.cli.options import load_machine
+from sm.cli.options import load_machine, make_lines_option
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 @click.command("logs")
 @past_place_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the session ends, or Ctrl-C.")
-@click.option(
-    "--lines",
-    "-n",
-    metavar="LINES",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    help="How many lines, counted from the end.",
-)
+@make_lines_option(100, least=0)
 @click.option(
     "--raw", is_flag=True, help="Print everything, with the terminal's control sequences."
 )

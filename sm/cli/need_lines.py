@@ -68,10 +68,12 @@ def _find_column(texts: Sequence[str], commands: Sequence[str], width: int) -> i
 
 
 def _draw(one: OpenNeed, head: str, text: str, column: int, width: int) -> Iterator[Text]:
+    from textwrap import wrap
+
     from rich.cells import cell_len
     from rich.text import Text
 
-    first, *more = _wrap(text, width - INDENT)
+    first, *more = wrap(text, max(width - INDENT, 20)) or [""]
     line = Text(f"{head:>{INDENT - 1}} {first}")
     if column:
         line.append(" " * (column - INDENT - cell_len(first)))
@@ -81,12 +83,6 @@ def _draw(one: OpenNeed, head: str, text: str, column: int, width: int) -> Itera
     yield line
     yield from (Text(f"{'':{INDENT}}{rest}") for rest in more)
     yield Text(f"{'':{INDENT}}{one.command}", "cyan")
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    from textwrap import wrap
-
-    return wrap(text, max(width, 20)) or [""]
 
 
 def _name_age(one: OpenNeed) -> str:

@@ -64,14 +64,16 @@ def command(
     agent.pass_env names, and no token that you do not pass by name. If the agent ends within two
     seconds, that is an error, shown with the last line of its terminal.
     """
+    from sm.adapters.agent.profiles import resolve
     from sm.config.schema import AgentSettings
     from sm.personal.lifecycle import SessionOrder, begin, select_environment
     from sm.sessions.caller import identify
     from sm.setup.variables import describe_hidden, list_hidden
 
     caller = identify(machine.root, os.environ)
+    named = AgentSettings(command=line, profile=provider)
     order = SessionOrder(
-        provider=_provider(machine, provider, line),
+        provider=resolve(named, machine.settings.profiles).name,
         directory=directory.absolute(),
         command=line,
         name=name,
@@ -91,11 +93,3 @@ def command(
         print_json(tell(read_row(session), KIN, time.time()))
     else:
         say(f"{session.name} {session.record.alias}".rstrip())
-
-
-def _provider(machine: Machine, name: str, line: str) -> str:
-    """Return the profile that was named, else the profile of the command's program."""
-    from sm.adapters.agent.profiles import resolve
-    from sm.config.schema import AgentSettings
-
-    return resolve(AgentSettings(command=line, profile=name), machine.settings.profiles).name

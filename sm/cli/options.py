@@ -125,6 +125,26 @@ def _known_projects(
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """`as_json: bool`."""
 
+watch_option: Decorator = click.option(
+    "--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C."
+)
+"""`watch: bool`."""
+
+
+def make_lines_option(
+    default: int, *, least: int = 1, what: str = "How many lines, counted from the end."
+) -> Decorator:
+    """Make the option `lines: int`."""
+    return click.option(
+        *("--lines", "-n"),
+        metavar="LINES",
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=True,
+        help=what,
+    )
+
+
 project_option: Decorator = click.option(
     "--project",
     metavar="NAME",
@@ -133,14 +153,19 @@ project_option: Decorator = click.option(
 )
 """`project: Project`."""
 
-projects_option: Decorator = click.option(
-    "--project",
-    "projects",
-    metavar="NAME",
-    callback=_projects,
-    multiple=True,
-    help="Only this project; may be given several times.",
-)
+
+def _make_projects_option(callback: Callable[..., Any]) -> Decorator:
+    return click.option(
+        "--project",
+        "projects",
+        metavar="NAME",
+        callback=callback,
+        multiple=True,
+        help="Only this project; may be given several times.",
+    )
+
+
+projects_option = _make_projects_option(_projects)
 """`projects: tuple[Project, ...]`, all of them where none is named."""
 
 
@@ -152,12 +177,5 @@ def list_named(ctx: click.Context, projects: tuple[Project, ...]) -> tuple[str, 
     return tuple(one.name for one in projects) if is_named else ()
 
 
-known_projects_option: Decorator = click.option(
-    "--project",
-    "projects",
-    metavar="NAME",
-    callback=_known_projects,
-    multiple=True,
-    help="Only this project; may be given several times.",
-)
+known_projects_option = _make_projects_option(_known_projects)
 """Projects that were chosen; none if there is no configuration."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
-from sm.base.issue_id import IssueId, read_issue
+from sm.base.issue_id import read_issue
 from sm.cli.invocation import Invocation, find_project
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ def react(invocation: Invocation, words: list[str]) -> None:
     if len(words) == 1:
         _react_by_record(invocation, words[0])
     elif len(words) == 2 and (issue := read_issue(words[1])):
-        _react_by_issue(invocation, words[0], issue)
+        from sm.issues.act.reactor import react as react_to_issue
+        from sm.store.paths import name_session
+
+        config = invocation.load_config()
+        react_to_issue(find_project(config, words[0]), name_session(words[0], issue))
     else:
         raise UsageError("expected a session, or a project and an issue")
 
@@ -146,11 +150,3 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
         from sm.issues.act import reactor
 
         reactor.run_pass(session)
-
-
-def _react_by_issue(invocation: Invocation, project: str, issue: IssueId) -> None:
-    from sm.issues.act.reactor import react
-    from sm.store.paths import name_session
-
-    config = invocation.load_config()
-    react(find_project(config, project), name_session(project, issue))

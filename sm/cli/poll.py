@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError, Unable
 from sm.base.output import pass_on, say
 from sm.cli.invocation import Invocation
 from sm.cli.options import pass_config, projects_option
@@ -55,7 +55,8 @@ def command(
 
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
-    from sm.base.errors import Unable
+    from sm.helper.services import ensure_services
+    from sm.issues.poll import tick
     from sm.messages import suspension
     from sm.personal.tick import keep_watched
 
@@ -67,7 +68,7 @@ def command(
         _tell_of_news(root, projects)
     for project in projects:
         try:
-            for line in _tick(project, dry_run=dry_run, loops=loop):
+            for line in tick(project, dry_run=dry_run, loops=loop):
                 say(f"{_now()} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
@@ -81,7 +82,7 @@ def command(
             say(f"{_now()} {line}")
             unable |= isinstance(line, Unable)
         _tell_plugins(root, config, projects, problems, began)
-        _keep_services(root, config)
+        ensure_services(root, config)
     if loop:
         _tell_loop(f"watch {path}" for path in _signs(projects))
         _tell_loop([f"watch {pause.locate(root)}", f"sessions {root.sessions}"])
@@ -93,12 +94,6 @@ def command(
 
 def _now() -> str:
     return time.strftime("%H:%M:%S")
-
-
-def _tick(project: Project, *, dry_run: bool, loops: bool) -> Iterator[str]:
-    from sm.issues.poll import tick
-
-    return tick(project, dry_run=dry_run, loops=loops)
 
 
 def _tell_plugins(
@@ -117,13 +112,6 @@ def _tell_plugins(
     errors = {name: said for name, said in problems.items() if name not in done}
     if done or errors:
         tell_listeners(root, Tick(config, done, errors))
-
-
-def _keep_services(root: Root, config: Config) -> None:
-    """Start the services of plugins that do not run, and end those that nobody wants."""
-    from sm.helper.services import ensure_services
-
-    ensure_services(root, config)
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:

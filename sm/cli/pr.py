@@ -16,6 +16,8 @@ from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
 from sm.cli.forges import (
     author_option,
     end_with,
+    head_option,
+    make_state_option,
     number_argument,
     print_remarks,
     print_table,
@@ -34,8 +36,6 @@ COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 HEADS = ("diff ", "index ", "--- ", "+++ ")
 STAT = re.compile(r"(.*\| +\d+ )(\+*)(-*)")
 
-STATES = click.Choice(["open", "merged", "closed", "all"])
-
 
 @click.group()
 def command() -> None:
@@ -43,7 +43,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--state", type=STATES, default="open", show_default=True, help="Only these.")
+@make_state_option("open", "merged", "closed")
 @json_option
 @project_option
 def list_(project: Project, state: str, as_json: bool) -> None:
@@ -230,7 +230,7 @@ def checkout(project: Project, number: int) -> None:
 
 @command.command()
 @number_argument
-@click.option("--head", metavar="COMMIT", default="", help="Only if the branch is still at it.")
+@head_option
 @click.option("-m", "--message", metavar="TEXT", default="", help="The merge commit's message.")
 @author_option
 @project_option

@@ -39,15 +39,19 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
     of the message. The last 500 messages that a session got can be shown.
     """
     from sm.messages import queue
-    from sm.messages.send import list_entries
+    from sm.messages.cancel import cancel
+    from sm.messages.send import list_entries, show
+    from sm.sessions.caller import identify
 
     if cancelled is not None and wanted is not None:
         raise click.UsageError("give --show or --cancel, not both")
     if cancelled is not None:
-        _cancel(session, cancelled)
+        may_be_read = cancel(identify(session.root, os.environ), session, cancelled)
+        say(f"took {cancelled} back{', but the agent may have read it' if may_be_read else ''}")
         return
     if wanted is not None:
-        _show(session, wanted, as_json)
+        message = show(session, wanted)
+        print_json(message) if as_json else say_text(message.text)
         return
     found = list_entries(session)
     for path in queue.list_damaged(session.dir):
@@ -58,24 +62,6 @@ def command(session: AnySession, cancelled: str | None, wanted: str | None, as_j
         say_lines(_lines(found))
     else:
         say("no messages", err=True)
-
-
-def _cancel(session: AnySession, ident: str) -> None:
-    from sm.messages.cancel import cancel
-    from sm.sessions.caller import identify
-
-    may_be_read = cancel(identify(session.root, os.environ), session, ident)
-    say(f"took {ident} back{', but the agent may have read it' if may_be_read else ''}")
-
-
-def _show(session: AnySession, ident: str, as_json: bool) -> None:
-    from sm.messages.send import show
-
-    found = show(session, ident)
-    if as_json:
-        print_json(found)
-    else:
-        say_text(found.text)
 
 
 def _lines(found: list[QueuedMessage]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from sm.acts.permission import find_author_name, is_agent, leave_to_others
 from sm.base.errors import UsageError
 from sm.base.nearest import advise
 from sm.base.output import say
-from sm.cli.forges import author_option, number_argument
+from sm.cli.forges import author_option, head_option, number_argument
 from sm.cli.options import project_option
 from sm.sessions.project import Project
 
@@ -40,7 +40,7 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
     multiple=True,
     help="A remark on one line; may be given several times.",
 )
-@click.option("--head", metavar="COMMIT", default="", help="Only if the branch is still at it.")
+@head_option
 @author_option
 @project_option
 def command(

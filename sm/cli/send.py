@@ -13,7 +13,6 @@ from sm.cli.options import json_option
 from sm.cli.words import TIME_UP, print_json, read_text
 
 if TYPE_CHECKING:
-    from sm.messages.send import Sent
     from sm.sessions.session import AnySession
 
 MODES = ("sequential", "important", "steer", "urgent")
@@ -70,19 +69,9 @@ def command(
     )
     sent = send(caller, session, letter)
     if as_json:
-        print_json(_as_dict(session, sent))
+        told = {"id": sent.ident, "session": session.name, "name": session.address}
+        print_json(told | {"status": sent.outcome.status, "reason": sent.outcome.sentence})
     else:
         say(tell_sent(session, sent))
     if wait_s is not None and not sent.outcome.is_delivered:
         click_context.exit(TIME_UP)
-
-
-def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:
-
-    return {
-        "id": sent.ident,
-        "session": session.name,
-        "name": session.address,
-        "status": sent.outcome.status,
-        "reason": sent.outcome.sentence,
-    }

@@ -19,6 +19,7 @@ from sm.cli.options import (
     list_named,
     load_config,
     load_machine,
+    watch_option,
 )
 from sm.cli.words import print_json
 from sm.views.times import format_age
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.views.open_need import OpenNeed
-    from sm.views.project import KeptWorktree, MergedPull, Overview
+    from sm.views.project import MergedPull, Overview
     from sm.views.projects import ProjectsReader
 
 NEEDS = 10
@@ -43,7 +44,7 @@ ROOM = 4
 
 @click.command("status")
 @json_option
-@click.option("--watch", "-w", is_flag=True, help="Show it live, until Ctrl-C.")
+@watch_option
 @known_projects_option
 @click.pass_context
 def command(
@@ -238,7 +239,8 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     others = [w for w in one.waiting if w.why and w.issue not in listed]
     yield from _issues("waits", [f"{spell(w.issue)} {w.title}: {w.why}" for w in others])
     yield from _issues("merged", list(map(_tell_merged, one.merged)))
-    yield from _issues("kept", list(map(_tell_kept, one.kept)))
+    kept = [f"{spell(k.issue)} {k.worktree}: sm worktree list says why" for k in one.kept]
+    yield from _issues("kept", kept)
     if not one.silent_s and (hint := one.hint or _next_step(one)):
         yield "hint", hint
 
@@ -246,10 +248,6 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
 def _tell_merged(merged: MergedPull) -> str:
     issue = f"{spell(merged.issue)} " if merged.issue else ""
     return f"{issue}{merged.title}: pull request #{merged.pull}, {format_age(merged.age_s)} ago"
-
-
-def _tell_kept(kept: KeptWorktree) -> str:
-    return f"{spell(kept.issue)} {kept.worktree}: sm worktree list says why"
 
 
 def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ class Column(NamedTuple):
     least: int = 0
     longest: int = 0
     steady: bool = False
-    grows: Callable[[Any], int] | None = None
+    grows: Callable[[Any], int] = lambda _: 0
     coloured: bool = False
     yields: bool = False
     right: bool = False
@@ -89,15 +89,12 @@ SEE_BELOW = "see the problem below"
 SEE_NEEDS = "you: sm needs"
 
 
-def _event(row: SessionRow) -> str:
-    """Return the last event, without the error that is told below the table already."""
-    if row.problem and row.problem in row.event:
-        return row.event.partition(":")[0]
-    return row.event
-
-
 def _last_event(row: SessionRow) -> str:
-    return f"{tell_age(row.event_at)} ago {_event(row)}" if row.event else ""
+    if not row.event:
+        return ""
+    is_told_below = row.problem and row.problem in row.event
+    event = row.event.partition(":")[0] if is_told_below else row.event
+    return f"{tell_age(row.event_at)} ago {event}"
 
 
 def _growing(row: SessionRow) -> int:
@@ -257,7 +254,12 @@ def make_table(
         )
     for line in lines:
         cells = zip(shown, line, widths, strict=True)
-        made.add_row(*(Text(fit(cell, wide), _style(column, cell)) for column, cell, wide in cells))
+        made.add_row(
+            *(
+                Text(fit(cell, wide), STYLES.get(cell, "") if column.coloured else "")
+                for column, cell, wide in cells
+            )
+        )
     for few in below:
         made.add_row(*map(fit, few, widths), style="dim")
     return made
@@ -279,20 +281,12 @@ def _list_demands(
     return [
         _demand(
             column,
-            [one_line(column.cell(row)) + " " * _grows(column, row) for row in rows]
+            [one_line(column.cell(row)) + " " * column.grows(row) for row in rows]
             + [line[index] for line in below if index < len(line)],
             live=live,
         )
         for index, column in enumerate(shown)
     ]
-
-
-def _style(column: Column, cell: str) -> str:
-    return STYLES.get(cell, "") if column.coloured else ""
-
-
-def _grows(column: Column, row: object) -> int:
-    return column.grows(row) if column.grows else 0
 
 
 def _demand(column: Column, cells: Sequence[str], *, live: bool) -> Demand:

@@ -8,6 +8,7 @@ import click
 
 from sm.base.output import say, say_text
 from sm.cli.arguments import target_argument
+from sm.cli.options import make_lines_option
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession
@@ -15,15 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("tail")
 @target_argument
-@click.option(
-    "--lines",
-    "-n",
-    metavar="LINES",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How many lines, counted from the end.",
-)
+@make_lines_option(20)
 def command(session: AnySession, lines: int) -> None:
     """Show the last lines of TARGET's terminal; if it has ended, what it said last."""
     from sm.views.logs import read_screen_lines

@@ -18,10 +18,9 @@ from sm.cli.words import print_json
 from sm.views.times import format_moment, format_span
 
 if TYPE_CHECKING:
-    from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
-    from sm.views.trace import Story, StoryEvent
+    from sm.views.trace import Story
 
 COLOURS = {
     "decided": "cyan",
@@ -54,11 +53,15 @@ def command(
     long after the line before, and what happened. At the end: how it ended or how it stands now,
     how long it has taken, and what it has cost.
     """
+    from msgspec import structs
+
+    from sm.views.figures import Subject, tell_figures
     from sm.views.trace import bring_up_to_now
 
     machine = load_machine(click_context)
     told = bring_up_to_now(_story(click_context, place), machine.root, time.time())
-    told = _add_figures(machine, told)
+    figures = tell_figures(machine.settings, Subject(told.session))
+    told = structs.replace(told, figures=tuple(figures))
     if as_json:
         print_json(told)
         return
@@ -66,15 +69,6 @@ def command(
         say(*line)
     if told.log:
         say(f"terminal log: {told.log}")
-
-
-def _add_figures(machine: Machine, told: Story) -> Story:
-    from msgspec import structs
-
-    from sm.views.figures import Subject, tell_figures
-
-    figures = tell_figures(machine.settings, Subject(told.session))
-    return structs.replace(told, figures=tuple(figures))
 
 
 def _story(
@@ -110,13 +104,9 @@ def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
     from sm.views.trace import sum_up
 
     for entry in told.entries:
-        yield _line(entry)
+        event = Styled(one_line(entry.told), COLOURS.get(entry.event))
+        yield f"{format_moment(entry.at)}  {'+' + format_span(entry.elapsed_s):>7}  ", event
     yield ("",)
     yield (Styled(f"{told.session}: {sum_up(told.summary)}", bold=True),)
     said = {entry.told for entry in told.entries[-1:]}  # an event may have told the same
     yield from ((one_line(figure),) for figure in told.figures if figure not in said)
-
-
-def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:
-    told = Styled(one_line(entry.told), COLOURS.get(entry.event))
-    return f"{format_moment(entry.at)}  {'+' + format_span(entry.elapsed_s):>7}  ", told

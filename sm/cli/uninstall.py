@@ -51,7 +51,10 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
     if dry_run:
         check_nothing_runs(machine, config, is_shown)
     else:
-        say(f"what is left is the program: {_spell_end()}")
+        end = f"remove the folder {PACKAGE.parent}"
+        if (PACKAGE / "shell").is_dir():  # a wheel has it
+            end = "pipx uninstall sm-orchestrator"
+        say(f"what is left is the program: {end}")
 
 
 def _load(click_context: click.Context) -> Config | None:
@@ -76,9 +79,3 @@ def _remove(parts: list[Remainder], *, yes: bool) -> None:
             warn(f"not removed: {part.what}: {error}")
     if failed:
         raise SmError("some of it is still there: mend that, then call this again")
-
-
-def _spell_end() -> str:
-    if (PACKAGE / "shell").is_dir():
-        return "pipx uninstall sm-orchestrator"
-    return f"remove the folder {PACKAGE.parent}"

@@ -125,15 +125,11 @@ def _decoder(base: Path) -> Callable[[type, Any], Any]:
         if issubclass(kind, Written):
             return kind.read(value)
         assert kind is Path
-        return _path(base, value)
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise ValueError(f"Expected a path, got {_describe(value)}")
+        return make_absolute(base, value)
 
     return decode
-
-
-def _path(base: Path, value: object) -> Path:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise ValueError(f"Expected a path, got {_describe(value)}")
-    return make_absolute(base, value)
 
 
 def make_absolute(base: Path, text: str) -> Path:
@@ -147,7 +143,7 @@ def _check_keys(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
     """Return `data` without empty sections, once all of its keys are known."""
-    shapes, named = _types(shape), _named(shape)
+    shapes, named = list_types(shape), _named(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
         if key == find_kind_key(shape):
@@ -185,7 +181,7 @@ def _check_named(
 
 
 @functools.cache
-def _types(shape: type[Section]) -> dict[str, Any]:
+def list_types(shape: type[Section]) -> dict[str, Any]:
     """Return each key's type in a section; finding them takes longer than reading the section."""
     return {field.encode_name: field.type for field in structs.fields(shape)}
 
@@ -193,7 +189,7 @@ def _types(shape: type[Section]) -> dict[str, Any]:
 @functools.cache
 def _named(shape: type[Section]) -> dict[str, type[Section]]:
     """Return the keys of a section that hold sections by names, each with the type of these."""
-    found = {key: find_named(kind) for key, kind in _types(shape).items()}
+    found = {key: find_named(kind) for key, kind in list_types(shape).items()}
     return {key: named for key, named in found.items() if named}
 
 
@@ -219,12 +215,12 @@ def _nearest(entry: FoundSection, key: object, shape: type[Section]) -> str:
     is_project = issubclass(shape, ProjectSettings)
     is_known = shape in SHAPES or (issubclass(shape, ForgeSettings) and is_forge(shape))
     if not is_project and not is_known:  # one that has keys of its own, as a profile
-        names = [field.encode_name for field in structs.fields(shape)]
+        names = list(list_types(shape))
         return advise(str(key), names, f"known there: {', '.join(names)}", alike=0.4)
-    machine = [field.encode_name for field in structs.fields(MachineSettings)]
+    machine = list(list_types(MachineSettings))
     if key in machine:
         return "it belongs at the top of the file"
-    names = [*filter(None, [find_kind_key(shape)]), *_names(shape)]
+    names = [*filter(None, [find_kind_key(shape)]), *list_types(shape)]
     top = ["projects", *machine] if is_project and not entry.at else []
     if near := find_nearest(str(key), names + top, GUESS):
         return f"did you mean '{near}'?"
@@ -232,10 +228,6 @@ def _nearest(entry: FoundSection, key: object, shape: type[Section]) -> str:
     if elsewhere:
         return f"did you mean '{elsewhere[0]}'?"
     return f"known there: {', '.join(names)}"
-
-
-def _names(shape: type[Section]) -> list[str]:
-    return [field.encode_name for field in structs.fields(shape)]
 
 
 def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
@@ -269,7 +261,8 @@ def _explain(entry: FoundSection, shape: type, message: str, at: KeyPath = ()) -
         expected = re.sub(r"`([\w |]+)`", lambda kinds: _name_kinds(kinds[1]), wanted)
     if example := _find_example(_type_at(shape, path)):
         expected = re.sub(r"matching regex .*", f"such as {example}", expected, flags=re.DOTALL)
-    hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
+    is_plain = value is not None and not isinstance(value, str | list | dict)
+    hint = ": put it in quotes" if expected == "text" and is_plain else ""
     told = f"expected {expected}, got {_describe(value)}{hint}"
     return f"wrong value for {entry.key((*at, *path))}: {told}"
 
@@ -285,10 +278,6 @@ def _value(data: object, path: KeyPath) -> object:
         elif isinstance(data, list) and isinstance(part, int):
             data = data[part]
     return data
-
-
-def _is_plain(value: object) -> bool:
-    return value is not None and not isinstance(value, str | list | dict)
 
 
 def _describe(value: object) -> str:

@@ -148,7 +148,12 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
     if len(here) > 1:
         raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
     if here:
-        return _check_owner(here[0])
+        # A configuration names commands, and they would run as this user.
+        if here[0].stat().st_uid not in (os.geteuid(), 0):
+            raise UsageError(
+                f"'{here[0].name}' is not owned by you: name it with --config to use it"
+            )
+        return here[0]
     folder = find_user_folder(env)
     if list_files(folder):
         return folder
@@ -186,16 +191,6 @@ def _find_named(path: Path, by: str, cwd: Path) -> Path:
     if not full.exists():
         raise UsageError(f"cannot read '{path}', named by {by}: there is no such file")
     return full
-
-
-def _check_owner(path: Path) -> Path:
-    """Refuse a file of another user that merely lies in the working directory.
-
-    A configuration names commands, and they would run as this user.
-    """
-    if path.stat().st_uid not in (os.geteuid(), 0):
-        raise UsageError(f"'{path.name}' is not owned by you: name it with --config to use it")
-    return path
 
 
 def list_watched(source: Path) -> list[Path]:

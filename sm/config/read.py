@@ -92,13 +92,14 @@ def read_raw(path: Path, shown: str) -> bytes:
 def _open(path: Path, shown: str) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     try:
         # Without blocking, because opening a FIFO would wait.
-        with open(path, "rb", opener=_open_nonblocking) as file:
+        with open(path, "rb", opener=lambda *way: os.open(way[0], way[1] | os.O_NONBLOCK)) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise UsageError(f"cannot read '{shown}': it is not a regular file")
             yield file, found
     except OSError as error:
-        raise UsageError(f"cannot read '{shown}': {_reason(error)}") from error
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise UsageError(f"cannot read '{shown}': {reason.lower()}") from error
 
 
 def _read_bytes(file: BinaryIO, shown: str) -> bytes:
@@ -116,14 +117,6 @@ def _decode(content: bytes, shown: str) -> str:
         raise UsageError(
             f"cannot read '{shown}', line {line}: it is not UTF-8 text: save it as UTF-8"
         ) from error
-
-
-def _open_nonblocking(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _reason(error: OSError) -> str:
-    return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
 def _parse_toml(text: str, shown: str) -> cache.Content:

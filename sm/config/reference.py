@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from sm.base import plugin
 from sm.base.need import NeedKind
 from sm.config import duration
-from sm.config.convert import list_choices
+from sm.config.convert import list_choices, list_types
 from sm.config.schema import SHARED, MachineSettings
 from sm.config.section import (
     Secret,
@@ -209,7 +209,7 @@ class _Part(Struct, frozen=True):
 
 def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
     """Yield the sections of a struct in order, without the keys and sections that `but` names."""
-    shapes = {field.encode_name: field.type for field in structs.fields(shape)}
+    shapes = list_types(shape)
     every = [key for key in list_keys(shape) if key.section not in but and key.path not in but]
     for name in dict.fromkeys(key.section for key in every):
         doc = read_first_line(list_variants(shapes[name])[0] if name else shape)
@@ -221,14 +221,10 @@ def _parts_of_plugins() -> Iterator[_Part]:
     for name, shape in plugin.load_parts("sections"):
         rows = list(list_keys(shape, name))
         for place in dict.fromkeys(key.section for key in rows):
-            named = shape if place == name else find_named(_types_of(shape)[place.split(".")[1]])
+            named = shape if place == name else find_named(list_types(shape)[place.split(".")[1]])
             assert named is not None
             own = [key for key in rows if key.section == place]
             yield _Part(place, read_first_line(named), own)
-
-
-def _types_of(shape: type[Section]) -> dict[str, Any]:
-    return {field.encode_name: field.type for field in structs.fields(shape)}
 
 
 def _table(title: str, doc: str, rows: list[Key]) -> str:
@@ -281,7 +277,7 @@ def _example_of_named(part: _Part) -> Iterator[str]:
 
 def _kinds_of(section: str) -> tuple[type[Section], ...]:
     """The kinds of a section; none if it has no kinds."""
-    shapes = {field.encode_name: field.type for field in structs.fields(with_every_forge())}
+    shapes = list_types(with_every_forge())
     kinds = list_variants(shapes[section]) if section in shapes else ()
     return kinds if kinds and find_kind_key(kinds[0]) else ()
 

@@ -30,7 +30,7 @@ from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, DueIssue, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, leftovers, slots
-from sm.sessions import pause, registry, terminal_log
+from sm.sessions import pause, registry, terminal
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, lock
@@ -125,7 +125,7 @@ def _tend(
     yield from _finish(away, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
-        terminal_log.prune(project.root, project.config.logs)
+        terminal.prune_logs(project.root, project.config.logs)
 
 
 def _finish(away: Iterable[Away], *, dry_run: bool) -> Iterator[str]:

@@ -38,6 +38,7 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import (
     discard,
     ensure_private_dir,
+    find_mtime,
     list_names,
     read_guarded,
     write_atomic,
@@ -162,7 +163,9 @@ def update(session: Session, told: AgentState) -> tuple[str, AccountFault] | Non
     if failure:
         _watch(session, account)
     if before and (after is None or _stage(after) != _stage(before)):
-        _wake(root, before, session.name)
+        for name in before.sessions:
+            if name != session.name:
+                registry.poke(root.session(name))
     return (account.id, after) if after else None
 
 
@@ -278,9 +281,8 @@ def find_success(directory: SessionDir, after: float) -> float:
     """
     asked_at: dict[str, float] = {}
     found = 0.0
-    with contextlib.suppress(OSError):
-        if directory.events.lstat().st_mtime <= after:
-            return 0.0
+    if find_mtime(directory.events) <= after:
+        return 0.0
     for at, event, context, detail in hook_events.read_events(directory):
         moment = read_seconds(at) or 0.0
         if moment <= after or detail == "stale":
@@ -317,9 +319,3 @@ def _watch(session: Session, account: Account) -> None:
     if new:
         text = "".join(f"{line}\n" for line in [*known, *new])
         write_atomic(session.dir.watch, text.encode("utf-8", "surrogateescape"))
-
-
-def _wake(root: Root, known: AccountFault, but: str) -> None:
-    for name in known.sessions:
-        if name != but:
-            registry.poke(root.session(name))

@@ -12,6 +12,7 @@ from sm.adapters import procfs
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession
+from sm.store.files import find_mtime
 
 START_S = 5.0
 """Seconds of silence after which an agent is known to have no hooks."""
@@ -58,7 +59,7 @@ def describe_activity(session: AnySession) -> str:
 def look(session: AnySession) -> ActivityReport:
     """Say what the session does, from its files and its process alone."""
     directory = session.dir
-    if ended_at := _written_at(directory.over):
+    if ended_at := find_mtime(directory.over):
         return _make_standing(ended_at, "ended", directory.over)
     process = agent.read_process(directory)
     if process is None:
@@ -68,7 +69,7 @@ def look(session: AnySession) -> ActivityReport:
         return ActivityReport("dead", said.since if said.state is State.DEAD else 0.0, runs)
     silent = said.state is State.STARTING and not said.active_at
     if said.state is State.UNKNOWN or (silent and time.time() > said.since + START_S):
-        return ActivityReport("running", _written_at(directory.agent_pid), runs)
+        return ActivityReport("running", find_mtime(directory.agent_pid), runs)
     if silent:
         return ActivityReport(said.state, said.since, runs)
     if said.shown:
@@ -79,11 +80,3 @@ def look(session: AnySession) -> ActivityReport:
 
 def _make_standing(since: float, state: str, file: Path) -> ActivityReport:
     return ActivityReport(state, since, Proof(Evidence.RECORD, since, file.name))
-
-
-def _written_at(path: Path) -> float:
-    """Return when a file was last written; 0 if it is missing."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -44,7 +44,8 @@ def find(root: Root, text: str) -> AnySession:
             repair(root, meant.dir)
             return meant
         if found:
-            raise UsageError(f"'{text}' could be {_list_some(alive or found)}: use the whole id")
+            some = ", ".join(f"'{one.name}' ({one.address})" for one in (alive or found)[:5])
+            raise UsageError(f"'{text}' could be {some}: use the whole id")
     raise UsageError(f"no session '{text}': {_advice(text, known)}")
 
 
@@ -88,10 +89,6 @@ def check_living(session: Session) -> None:
         f"'{name}' {how or 'does not run'}: 'sm tail {name}' shows what it said last, "
         f"'sm kill {name}' removes it"
     )
-
-
-def _list_some(sessions: list[AnySession]) -> str:
-    return ", ".join(f"'{session.name}' ({session.address})" for session in sessions[:5])
 
 
 def _advice(text: str, known: list[AnySession]) -> str:

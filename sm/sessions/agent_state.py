@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
-from sm.store.files import read_guarded, write_atomic
+from sm.store.files import find_mtime, read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
 LINE_LIMIT = 400
@@ -50,7 +50,7 @@ class AgentState(Struct, frozen=True):
 
 def read(directory: SessionDir) -> AgentState:
     """Return the state; UNKNOWN for an agent without hooks or a damaged file."""
-    active_at = _mtime(directory)
+    active_at = find_mtime(directory.events)
     for _ in range(TRIES):
         if found := _parse(_line(directory.state), active_at):
             return _add_shown(directory, found) if found.state in OVERRULED else found
@@ -121,10 +121,3 @@ def _read_past(word: str) -> float:
 
 def _id(word: str) -> str:
     return "" if word == "-" else word
-
-
-def _mtime(directory: SessionDir) -> float:
-    try:
-        return directory.events.lstat().st_mtime
-    except OSError:
-        return 0.0

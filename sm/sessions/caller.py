@@ -8,12 +8,11 @@ mistaken agent from acting for another.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from sm.adapters import procfs
-from sm.adapters.procfs import Process
 from sm.base.errors import SmError, UsageError
 from sm.sessions import agent, registry
 from sm.sessions.session import AnySession
@@ -176,16 +175,10 @@ def _owner(root: Root, pid: int) -> str:
         if (process := agent.read_process(session.dir))
     }
     leaders = {process.pid: process for process in agents}
-    for ancestor in _ancestors(pid):
+    for ancestor in procfs.find_ancestors(pid):
         for number in (ancestor.pid, ancestor.session):
             leader = leaders.get(number)
             # The kernel reuses the number of a process session only after its last member is gone.
             if leader and procfs.find(number) in (leader, None):
                 return agents[leader]
     return ""
-
-
-def _ancestors(pid: int) -> Iterator[Process]:
-    while pid > 1 and (process := procfs.find(pid)):
-        yield process
-        pid = process.parent

@@ -189,16 +189,13 @@ def parse_reset_time(notice: str, at: float, zones: Zones) -> float | None:
     The result is not before `at`, and at most eight days after it.
     """
     text = " ".join(notice.split())
-    moment = _epoch(text) or _span(text, at)
+    epoch = EPOCH.search(text)
+    moment = float(epoch[1]) if epoch else _span(text, at)
     if moment is None:
         moment = next(
             (m for found in CLOCK.finditer(text) if (m := _clock(found, at, zones))), None
         )
     return moment if _plausible(moment, at) else None
-
-
-def _epoch(text: str) -> float | None:
-    return float(found[1]) if (found := EPOCH.search(text)) else None
 
 
 def _span(text: str, at: float) -> float | None:

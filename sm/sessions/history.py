@@ -268,7 +268,10 @@ def _note_limit(history: History, receipt: Receipt) -> History:
     if not receipt.write.startswith(LIMIT):
         return history
     if receipt.verb is None and receipt.counts is Count.GO_ON:
-        return _gone_on(history)
+        # The limit is forgotten: should it hold the session again, all is done again.
+        asked = {key: one for key, one in history.escalations.items() if not key.startswith(LIMIT)}
+        done = frozenset(key for key in history.done if f":{LIMIT}" not in key)
+        return structs.replace(history, halt=None, escalations=asked, done=done)
     known = history.halt or Halt(receipt.write, receipt.at)
     halt = structs.replace(known, matter=receipt.write)
     if receipt.verb is StepVerb.INTERRUPT and receipt.detail == STOPPED:
@@ -278,13 +281,6 @@ def _note_limit(history: History, receipt: Receipt) -> History:
     if receipt.verb is StepVerb.HAND_OFF:
         halt = structs.replace(halt, asked_at=receipt.at, document=receipt.detail)
     return structs.replace(history, halt=halt)
-
-
-def _gone_on(history: History) -> History:
-    """Forget the limit: should it hold the session again, all is done again."""
-    asked = {key: one for key, one in history.escalations.items() if not key.startswith(LIMIT)}
-    done = frozenset(key for key in history.done if f":{LIMIT}" not in key)
-    return structs.replace(history, halt=None, escalations=asked, done=done)
 
 
 def _known_elsewhere(history: History, receipt: Receipt) -> History:

@@ -61,7 +61,12 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
 
     """
     directory = session.dir
-    _clear(directory)
+    # What the last agent's hooks have left says nothing about the next agent.
+    files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
+    for stale in (*files, directory.blocks, directory.compacting, directory.shown):
+        discard(stale)
+    ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
+    write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
     environment = make_environment(tmux, session, launch.settings)
     environment = add_variables(session, launch.profile, environment)
     if launch.keeps_environment and directory.launch_env.exists():
@@ -84,15 +89,6 @@ def read_first_prompt(directory: SessionDir) -> str:
     if not directory.opening.exists():
         return ""
     return (read_guarded(directory.prompt) or b"").decode("utf-8", "replace")
-
-
-def _clear(directory: SessionDir) -> None:
-    """Remove the files of the last agent's hooks, which say nothing about the next agent."""
-    files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)
-    for stale in (*files, directory.blocks, directory.compacting, directory.shown):
-        discard(stale)
-    ensure_private_dir(directory.accepted)  # hooks cannot make a directory without a fork
-    write_atomic(directory.state, f"starting {time.time():.6f} - -\n")
 
 
 def _entries(values: list[str], what: str) -> bytes:

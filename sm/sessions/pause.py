@@ -19,7 +19,7 @@ from msgspec import Struct
 from sm.base.clock import format_time
 from sm.base.errors import StateError, TemporaryError
 from sm.store import lock
-from sm.store.files import discard, ensure_private_dir, read_json, write_json
+from sm.store.files import discard, ensure_private_dir, find_mtime, read_json, write_json
 from sm.store.paths import Root, SessionDir
 
 PASS_S = 24 * 3600.0
@@ -150,17 +150,12 @@ def read(root: Root) -> Pauses:
         try:
             found = read_json(path, Pauses)
         except StateError as error:
-            damaged = Pause(extent=Extent.EVERYTHING, since=_find_time(path), damage=error.message)
+            since = find_mtime(path) or time.time()
+            damaged = Pause(extent=Extent.EVERYTHING, since=since, damage=error.message)
             return Pauses(str(root.path), (damaged,))
         if found:
             return found
     return Pauses(str(root.path))
-
-
-def _find_time(path: Path) -> float:
-    with contextlib.suppress(OSError):
-        return path.lstat().st_mtime
-    return time.time()
 
 
 def save(root: Root, pauses: tuple[Pause, ...]) -> None:
@@ -226,7 +221,7 @@ def read_mark(directory: SessionDir) -> PauseMark | None:
     try:
         return read_json(directory.paused, PauseMark)
     except StateError:
-        return PauseMark(_find_time(directory.paused))
+        return PauseMark(find_mtime(directory.paused) or time.time())
 
 
 def set_mark(directory: SessionDir, mark: PauseMark) -> None:

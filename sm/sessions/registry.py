@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.issue_id import IssueId, rank
 from sm.base.nonce import make_nonce
-from sm.sessions import false_starts, pause, terminal_log
+from sm.sessions import false_starts, pause, terminal
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
@@ -196,7 +196,7 @@ def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
     which the next call clears.
     """
     if logs is not None:
-        terminal_log.keep(root, session.name, session.terminal_log, logs)
+        terminal.keep_log(root, session.name, session.terminal_log, logs)
     if pause.is_paused(session.dir):
         pause.forget(root, session.name)
     false_starts.clear(root, session.name)

@@ -19,8 +19,8 @@ from sm.base.foreign import read_seconds
 from sm.base.redact import redact
 from sm.base.text import normalise, printable
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.asking import find_question
 from sm.sessions.failure import Failure, judge, parse_usage
+from sm.sessions.question import find_question
 from sm.sessions.signs import PATIENCE_S, Signs
 from sm.store.bounded import UnboundedError, check_json
 from sm.store.files import open_guarded, read_guarded

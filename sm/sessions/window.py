@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 from sm.base.clock import is_within
 from sm.base.foreign import read_seconds
 from sm.store.bounded import parse_json
-from sm.store.files import read_harmless
+from sm.store.files import find_mtime, read_harmless
 from sm.store.paths import SessionDir
 
 
@@ -39,7 +38,7 @@ def read(directory: SessionDir) -> Window:
             id=ident,
             begun=_text(payload.get("source")),
             conversation=_path(_text(payload.get("transcript_path"))),
-            at=_written_at(directory.context) if ident else 0.0,
+            at=find_mtime(directory.context) if ident else 0.0,
         )
     except ValueError:
         return Window()
@@ -53,12 +52,6 @@ def is_compacting(directory: SessionDir) -> bool:
     """Say whether the context is being compacted, which nothing should interrupt."""
     said = read_harmless(directory.compacting, 40).decode("ascii", "replace").strip()
     return is_within(COMPACTION_S, read_seconds(said) or 0.0)
-
-
-def _written_at(path: Path) -> float:
-    with contextlib.suppress(OSError):
-        return path.lstat().st_mtime
-    return 0.0
 
 
 def _text(value: object) -> str:

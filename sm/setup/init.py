@@ -75,31 +75,20 @@ class Setup(Struct, frozen=True):
         chosen = self.variables
         both = {"pass_env": list(chosen.passed), "withheld_env": list(chosen.withheld)}
         passed = {key: names for key, names in both.items() if names}
+        is_unusual = self.branch_prefix != DEFAULT_PREFIX  # git cannot have the usual one
+        tested_by = "" if self.ci == NO_CI else self.ci
         return {
             "name": self.name,
             "repo": str(self.repo),
             "remote": self.hub.remote,
             "primary_branch": self.primary,
-            **self._own_prefix,
+            **({"branch_prefix": self.branch_prefix} if is_unusual else {}),
             "forge": _list_own_keys(self.forge),
             "agent": {"command": self.command, **passed},
             **self._new_worktrees,
-            **self._own_ci,
+            # A forge elsewhere knows itself how pushes are tested.
+            **({} if self.forge.is_elsewhere else {"ci": {"command": tested_by}}),
         }
-
-    @property
-    def _own_ci(self) -> Values:
-        """Values of how pushes are tested; a forge elsewhere knows that itself."""
-        if self.forge.is_elsewhere:
-            return {}
-        return {"ci": {"command": "" if self.ci == NO_CI else self.ci}}
-
-    @property
-    def _own_prefix(self) -> Values:
-        """Prefix of branches, where git cannot have the usual ones beside one that is there."""
-        if self.branch_prefix == DEFAULT_PREFIX:
-            return {}
-        return {"branch_prefix": self.branch_prefix}
 
     @property
     def _new_worktrees(self) -> Values:

@@ -102,9 +102,11 @@ def look(path: Path) -> HooksView:
         wanted["statusLine"],
         personal_hooks.unwrap_status_line(file.settings.get("statusLine")),
     )
-    views = [
-        _view(file, event, personal_hooks.find_command(wanted, event) or "") for event in HOOKS
-    ]
+    views = []
+    for event in HOOKS:
+        command = personal_hooks.find_command(wanted, event) or ""
+        is_there = personal_hooks.find_command(file.settings, event) == command
+        views.append(HookView(event, command, is_there))
     shown = str(line["command"]) if isinstance(line, dict) else ""
     views.append(HookView("statusLine", shown, theirs is not None))
     return HooksView(
@@ -129,12 +131,8 @@ def list_missing(path: Path) -> list[str]:
     found = {event: personal_hooks.find_command(settings, event) for event in HOOKS}
     if not any(found.values()):
         return []
-    return [event for event, command in found.items() if not _leads_somewhere(command)]
-
-
-def _leads_somewhere(command: str | None) -> bool:
-    return command is not None and Path(shlex.split(command)[-1]).is_file()
-
-
-def _view(file: SettingsFile, event: str, command: str) -> HookView:
-    return HookView(event, command, personal_hooks.find_command(file.settings, event) == command)
+    return [
+        event
+        for event, command in found.items()
+        if command is None or not Path(shlex.split(command)[-1]).is_file()
+    ]

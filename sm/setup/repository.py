@@ -178,25 +178,21 @@ def _large_files(clone: Clone) -> Iterator[Trouble]:
             f"git lfs install, then {clone.words} lfs pull",
         )
         return
-    hook = _find_hook(clone, "pre-push")
+    path = ("rev-parse", "--path-format=absolute", "--git-path", "hooks/pre-push")
+    hook = Path(call(clone.project.repo, *path).stdout.removesuffix("\n"))
     if not hook.is_file() or "lfs" not in hook.read_text(errors="replace"):
         yield Trouble(
             f"the hook '{hook}' does not call git lfs, so the large files that agents push stay "
             "behind",
             f"{clone.words} lfs install --local; with core.hooksPath, add git lfs pre-push to it",
         )
-    if missing := _list_missing(clone):
+    hub = clone.hub
+    has_server = hub is None or _has_server(clone)
+    if hub and not has_server and (missing := lfs.list_missing(clone.project.repo, hub, clone.tip)):
         yield Trouble(
             f"the hub lacks large files, as '{one_line(missing[0])}': CI cannot check out",
             f"{clone.words} lfs push --all {clone.project.remote} {clone.project.primary_branch}",
         )
-
-
-def _list_missing(clone: Clone) -> tuple[str, ...]:
-    hub = clone.hub
-    if hub is None or _has_server(clone):
-        return ()
-    return lfs.list_missing(clone.project.repo, hub, clone.tip)
 
 
 def _has_server(clone: Clone) -> bool:
@@ -289,11 +285,6 @@ def find_branch_prefix(repo: Path, remote: str, wanted: str) -> str:
 
 
 SPARE_PREFIXES = ("agent", "sm")
-
-
-def _find_hook(clone: Clone, name: str) -> Path:
-    args = ("rev-parse", "--path-format=absolute", "--git-path", f"hooks/{name}")
-    return Path(call(clone.project.repo, *args).stdout.removesuffix("\n"))
 
 
 LOOKS: tuple[Callable[[Clone], Iterator[Trouble]], ...] = (

@@ -128,7 +128,11 @@ def look(project: ProjectSettings, remote: str) -> Synced:
         only_ours=git.ahead(theirs, ours),
         only_theirs=git.ahead(ours, theirs),
     )
-    return Synced(standing, _commits(git, standing))
+    commits: tuple[str, ...] = ()
+    if standing.direction not in (Direction.NONE, Direction.APART):
+        update = standing.update
+        commits = tuple(git.log_oneline(update.expected, update.new).splitlines())
+    return Synced(standing, commits)
 
 
 def sync(project: ProjectSettings, remote: str) -> Synced:
@@ -212,13 +216,6 @@ def list_remedies(project: ProjectSettings, standing: CloneStanding) -> tuple[st
         f"  {shlex.join((*clone, 'worktree', 'remove', folder))}",
         "then run sm sync again",
     )
-
-
-def _commits(git: Git, standing: CloneStanding) -> tuple[str, ...]:
-    if standing.direction in (Direction.NONE, Direction.APART):
-        return ()
-    update = standing.update
-    return tuple(git.log_oneline(update.expected, update.new).splitlines())
 
 
 def _carry(project: ProjectSettings, standing: CloneStanding) -> None:

@@ -19,7 +19,6 @@ from sm.adapters.git_call import call
 from sm.adapters.procfs import Process
 from sm.base import plugin
 from sm.base.errors import SmError
-from sm.base.issue_id import IssueId
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files, load_machine, make_default_machine
 from sm.config.schema import Config
@@ -100,7 +99,10 @@ def list_parts(
 def _list_worktrees(project: Project) -> Iterator[Remainder]:
     try:
         found = kept_worktrees.list_all(project)
-        branches = _find_branches(project, {one.issue for one in found})
+        # A branch in a worktree goes with the worktree.
+        gone = {one.issue for one in found}
+        local = remnants.list_local_branches(project)
+        branches = [branch for issue, branch in local.items() if issue not in gone]
     except SmError as error:
         yield Remainder(f"worktrees of {project.name}", kept=error.message)
         return
@@ -113,12 +115,6 @@ def _list_worktrees(project: Project) -> Iterator[Remainder]:
             yield Remainder(what, kept=kept)
         else:
             yield Remainder(what, remove=partial(kept_worktrees.drop, project, issue))
-
-
-def _find_branches(project: Project, in_worktrees: set[IssueId]) -> list[str]:
-    """Find the clone's own branches for issues. A branch in a worktree goes with the worktree."""
-    found = remnants.list_local_branches(project)
-    return [branch for issue, branch in found.items() if issue not in in_worktrees]
 
 
 def _list_hub(project: Project) -> Iterator[Remainder]:

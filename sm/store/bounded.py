@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from yaml import AliasEvent, CSafeLoader, SafeLoader, ScalarEvent
+    from yaml import AliasEvent, CSafeLoader, SafeLoader
 
 DEPTH = 64
 """Levels of brackets or indentation, in either language."""
@@ -79,7 +79,8 @@ def _check_yaml(text: str, *, aliases: bool) -> None:
             anchor, before = above.pop()
             sizes[anchor or ""] = count - before
         elif isinstance(event, yaml.ScalarEvent):
-            _check_scalar(event)
+            if event.style is None and len(event.value) > PLAIN:
+                raise UnboundedError(f"a value without quotes has over {PLAIN:,} characters")
             sizes[event.anchor or ""] = 1
             count += 1
         elif isinstance(event, yaml.AliasEvent):
@@ -88,11 +89,6 @@ def _check_yaml(text: str, *, aliases: bool) -> None:
             raise UnboundedError(TOO_DEEP)
         if count > NODES:
             raise UnboundedError(f"it has too many values: {NODES:,} at most")
-
-
-def _check_scalar(event: ScalarEvent) -> None:
-    if event.style is None and len(event.value) > PLAIN:
-        raise UnboundedError(f"a value without quotes has over {PLAIN:,} characters")
 
 
 def _size(

@@ -55,6 +55,14 @@ def find_stamp(path: Path) -> Stamp:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
+def find_mtime(path: Path) -> float:
+    """Return when a file was last written, in seconds since 1970; 0 if it cannot be looked at."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def list_names(folder: Path) -> list[str]:
     """Return the names in `folder`, sorted; none if there is no such folder.
 

@@ -15,7 +15,7 @@ from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId, spell
 from sm.base.text import CONTROL, LINE_BREAK, strip_ansi
-from sm.sessions import agent, terminal, terminal_log
+from sm.sessions import agent, terminal
 from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.files import open_guarded
@@ -71,7 +71,7 @@ def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool 
         SmError: there is none (any more), or what its monitor said is asked for.
 
     """
-    kept = [] if monitor else terminal_log.list_kept(root, name)
+    kept = [] if monitor else terminal.list_kept_logs(root, name)
     if kept:
         return kept[-1]
     raise SmError(

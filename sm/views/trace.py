@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from sm.base.errors import SmError
 from sm.base.issue_id import IssueId, spell
 from sm.issues.rules.matrix import BY_NAME
-from sm.sessions import activity, registry, terminal_log
+from sm.sessions import activity, registry, terminal
 from sm.sessions.history import Count, StepVerb
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
@@ -90,7 +90,7 @@ def read_story_of(root: Root, session: str, what: str) -> Story:
             f"nothing is known of {what}: "
             f"no session has worked on it, as far as '{root.journal}' tells"
         )
-    log = "".join(map(str, terminal_log.list_kept(root, session)[-1:]))
+    log = "".join(map(str, terminal.list_kept_logs(root, session)[-1:]))
     return Story(session, tuple(_entries(found)), summarise(found), log)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sm.adapters.forge.model import InlineComment, PullRequest, ReviewState
 from sm.adapters.tmux import Tmux
-from sm.sessions import terminal_log
+from sm.sessions import terminal
 from sm.store import events, journal
 from sm.views.numbers import NumbersReader
 from tests.e2e.conftest import MakeStage
@@ -138,7 +138,7 @@ def test_failed_issue_is_blocked_until_a_person_takes_the_label_off(stage_of: Ma
     found = stage.project.forge.issues.read(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert "cannot do it" in found.comments[0].body
-    [log] = terminal_log.list_kept(stage.project.root, f"dev-{stage.project.name}-{issue}")
+    [log] = terminal.list_kept_logs(stage.project.root, f"dev-{stage.project.name}-{issue}")
     assert log.read_text()
     stage.poll()
     assert not stage.sessions()

@@ -17,7 +17,7 @@ from sm.__main__ import run
 from sm.adapters import emulator
 from sm.config.duration import Seconds
 from sm.config.schema import Logs
-from sm.sessions import registry, terminal_log
+from sm.sessions import registry, terminal
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root
@@ -363,31 +363,31 @@ def test_the_log_of_a_session_that_works_goes_before_those_of_ended_ones(
 def test_logs_go_when_they_are_too_old(project: Project) -> None:
     end(project, "old\n", issue=7)
     end(project, "new\n", issue=8)
-    [old] = terminal_log.list_kept(project.root, "dev-harb-7")
+    [old] = terminal.list_kept_logs(project.root, "dev-harb-7")
     long_ago = old.stat().st_mtime - 14 * 86400
     os.utime(old, (long_ago, long_ago))
-    terminal_log.prune(project.root, project.config.logs)
-    assert not terminal_log.list_kept(project.root, "dev-harb-7")
-    assert terminal_log.list_kept(project.root, "dev-harb-8")
+    terminal.prune_logs(project.root, project.config.logs)
+    assert not terminal.list_kept_logs(project.root, "dev-harb-7")
+    assert terminal.list_kept_logs(project.root, "dev-harb-8")
 
 
 def test_the_oldest_logs_go_when_together_they_are_too_large(project: Project) -> None:
     few = Logs(megabytes=1)
     for issue in (7, 8, 9):
         end(project, "x" * 400_000, few, issue)
-    left = [bool(terminal_log.list_kept(project.root, f"dev-harb-{issue}")) for issue in (7, 8, 9)]
+    left = [bool(terminal.list_kept_logs(project.root, f"dev-harb-{issue}")) for issue in (7, 8, 9)]
     assert left == [False, True, True]
     end(project, "x" * 1_200_000, few, 9)
-    assert [path.stat().st_size for path in terminal_log.list_kept(project.root, "dev-harb-9")] == [
-        1_200_000
-    ]
-    assert not terminal_log.list_kept(project.root, "dev-harb-8")
+    assert [
+        path.stat().st_size for path in terminal.list_kept_logs(project.root, "dev-harb-9")
+    ] == [1_200_000]
+    assert not terminal.list_kept_logs(project.root, "dev-harb-8")
 
 
 @pytest.mark.parametrize("none", [Logs(keep_s=Seconds(0)), Logs(megabytes=0)])
 def test_no_log_is_kept_where_none_is_wanted(project: Project, none: Logs) -> None:
     end(project, "text\n", none)
-    assert not terminal_log.list_kept(project.root, "dev-harb-7")
+    assert not terminal.list_kept_logs(project.root, "dev-harb-7")
 
 
 def test_a_log_that_somebody_else_has_put_there_is_not_taken(
@@ -398,5 +398,5 @@ def test_a_log_that_somebody_else_has_put_there_is_not_taken(
     theirs.write_text("secret\n")
     project.root.terminal_log("harb", 7).symlink_to(theirs)
     registry.forget(project.root, session, project.config.logs)
-    assert not terminal_log.list_kept(project.root, "dev-harb-7")
+    assert not terminal.list_kept_logs(project.root, "dev-harb-7")
     assert theirs.read_text() == "secret\n"

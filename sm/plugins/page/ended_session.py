@@ -13,7 +13,7 @@ from sm.base.text import printable
 from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.errors import GoneError
 from sm.plugins.page.session_parts import ShownStory, shorten
-from sm.sessions import terminal_log
+from sm.sessions import terminal
 from sm.sessions.history import StepVerb
 from sm.sessions.project import Project
 from sm.store import events, journal
@@ -64,7 +64,7 @@ def read_ended(looks: BoardReader, ident: str) -> EndedSession:
         issue_link=settings.link_issue(issue) if settings else "",
         pull=pull,
         pull_link=settings.forge.link_pull(pull) if settings and pull else "",
-        has_log=bool(terminal_log.list_kept(root, ident)),
+        has_log=bool(terminal.list_kept_logs(root, ident)),
     )
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sm.sessions.asking import LIMIT, find_question
+from sm.sessions.question import LIMIT, find_question
 
 QUESTIONS = {
     "Shall I use Postgres or SQLite?": "Shall I use Postgres or SQLite?",

@@ -13,7 +13,6 @@ phase for that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
@@ -30,16 +29,14 @@ LIMIT = 400
 def find_question(said: str) -> str:
     """Return the question with which the agent has ended its turn, in one line; '' for none."""
     plain = FENCED.sub("\n\n", said.replace("\r\n", "\n"))
-    for paragraph in _last_first(plain):
+    for paragraph in reversed(re.split(r"\n[ \t]*\n", plain)):
         if _is_aside(paragraph):
             continue
         words = " ".join(line.strip() for line in _own_lines(paragraph))
-        return _cut(words) if CLOSING.search(CODE.sub("``", words)) else ""
+        if not CLOSING.search(CODE.sub("``", words)):
+            return ""
+        return words if len(words) <= LIMIT else f"… {words[-LIMIT:]}"
     return ""
-
-
-def _last_first(text: str) -> Iterator[str]:
-    return (part for part in reversed(re.split(r"\n[ \t]*\n", text)) if part.strip())
 
 
 def _own_lines(paragraph: str) -> list[str]:
@@ -54,9 +51,5 @@ def _own_lines(paragraph: str) -> list[str]:
 
 
 def _is_aside(paragraph: str) -> bool:
-    """Say whether it is only a list, a quotation or a rule: what it belongs to stands before it."""
+    """Say whether it is blank, or only a list, a quotation or a rule: its words stand above it."""
     return not any(any(map(str.isalnum, line)) for line in _own_lines(paragraph))
-
-
-def _cut(words: str) -> str:
-    return words if len(words) <= LIMIT else f"… {words[-LIMIT:]}"
