@@ -14,26 +14,16 @@ from sm.base.output import console, say, say_lines
 from sm.cli.arguments import find_session, name_target
 from sm.cli.live import show_live
 from sm.cli.options import json_option, load_machine, watch_option
-from sm.cli.table import (
-    LONGEST_AGE,
-    VERY_WIDE,
-    WIDE,
-    Column,
-    list_plain_lines,
-    make_notes,
-    make_table,
-)
 from sm.cli.words import print_json
 from sm.context import levels
-from sm.views.contexts import Gauge
 from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sm.cli.table import Column
     from sm.sessions.session import AnySession
     from sm.views.contexts import Gauge
-
 
 VERBS = ("enable", "disable")
 NOTHING = "nothing is done about its context"
@@ -173,7 +163,9 @@ def _show(look: Callable[[], list[Gauge]], *, as_json: bool, watch: bool, one: b
     elif sys.stdout.isatty():
         console().print(draw_contexts(found))
     else:
-        say_lines(list_plain_lines(found, COLUMNS))
+        from sm.cli.table import list_plain_lines
+
+        say_lines(list_plain_lines(found, _columns()))
 
 
 def draw_contexts(found: Sequence[Gauge]) -> RenderableType:
@@ -181,8 +173,10 @@ def draw_contexts(found: Sequence[Gauge]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from sm.cli.table import make_notes, make_table
+
     notes = ((one.name, Text(note, "yellow")) for one in found for note in one.notes)
-    return Group(make_table(found, of=COLUMNS[:-1]), make_notes(notes))
+    return Group(make_table(found, of=_columns()[:-1]), make_notes(notes))
 
 
 def _percent(one: Gauge) -> str:
@@ -219,18 +213,23 @@ def _details(one: Gauge) -> Iterator[tuple[str, str]]:
     yield from (("note", text) for text in one.notes)
 
 
-COLUMNS = (
-    Column("Name", lambda one: one.name, share=2),
-    Column("Context", _percent),
-    Column("Tokens", lambda one: _count(one.tokens)),
-    Column("Window", lambda one: _count(one.window), WIDE),
-    Column(
-        "Seen", lambda one: "" if one.age_s is None else format_age(one.age_s), least=LONGEST_AGE
-    ),
-    Column("Told", lambda one: one.told, coloured=True),
-    Column("Next", lambda one: one.next[0] if one.next else ""),
-    Column("Replaced", _replaced, share=3),
-    Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
-    Column("Note", lambda one: "; ".join(one.notes)),
-)
-"""Columns of the table; a terminal has the notes below it."""
+def _columns() -> tuple[Column, ...]:
+    """Return the columns of the table; a terminal has the notes below it."""
+    from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column
+
+    return (
+        Column("Name", lambda one: one.name, share=2),
+        Column("Context", _percent),
+        Column("Tokens", lambda one: _count(one.tokens)),
+        Column("Window", lambda one: _count(one.window), WIDE),
+        Column(
+            "Seen",
+            lambda one: "" if one.age_s is None else format_age(one.age_s),
+            least=LONGEST_AGE,
+        ),
+        Column("Told", lambda one: one.told, coloured=True),
+        Column("Next", lambda one: one.next[0] if one.next else ""),
+        Column("Replaced", _replaced, share=3),
+        Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
+        Column("Note", lambda one: "; ".join(one.notes)),
+    )

@@ -40,22 +40,28 @@ def command(machine: Machine, target: str, lines: int, check: bool, as_json: boo
     The newest is the last. TARGET may also be a session that ended long ago, by its id or as
     PROJECT#ISSUE. --check, for cron, lists only what a person has to see to.
     """
-    from sm.cli.table import list_plain_lines, make_table
     from sm.views.health import list_given_up, list_records, tell
 
     all_of_them = list_given_up if check else list_records
     found = list(islice(all_of_them(machine.root, target), lines))[::-1]
     if as_json:
         print_json([tell(one) for one in found])
-    elif not found:
+    elif found:
+        _show(found)
+    else:
         say("nothing to see to" if check else "none so far", err=True)
-    elif sys.stdout.isatty():
+    if check and found:
+        click.get_current_context().exit(1)
+
+
+def _show(found: list[Recorded]) -> None:
+    from sm.cli.table import list_plain_lines, make_table
+
+    if sys.stdout.isatty():
         terminal = console()
         terminal.print(make_table(found, terminal.width, _columns()))
     else:
         say_lines(list_plain_lines(found, _columns()))
-    if check and found:
-        click.get_current_context().exit(1)
 
 
 def _columns() -> tuple[Column, ...]:

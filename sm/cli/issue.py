@@ -38,7 +38,6 @@ from sm.sessions.project import Project
 if TYPE_CHECKING:
     from sm.adapters.forge.protocol import AnyForge
 
-
 new_option = click.option(
     "--new", is_flag=True, help="Make new labels, even if they are nearly like known ones."
 )

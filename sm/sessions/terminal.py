@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sm.config.schema import Logs
     from sm.sessions.session import Session
 
-
 READ_BYTES = 1024 * 1024
 LOOKED_AT = 64 * 1024
 """Bytes from the end. A screen of a busy terminal program has a few kilobytes."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from sm.config.forges import TrackerSettings
 
-
 STAMP = "stamp"
 """Name of the validator with the times of the signs."""
 
