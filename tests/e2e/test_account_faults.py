@@ -1,4 +1,4 @@
-"""Faults of an account, as five sessions meet them: one need, one message, and all go on again."""
+"""Faults of an account, as several sessions meet them: one need and message, and all go on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.e2e.test_hook_rows import HOOKS, PROFILE, Hooked
 from tests.helpers import wait_for
 
 RESUMED = "[sm] Your last turn was cut short"
-SESSIONS = 5
+SESSIONS = 3
+"""One tries again, and two wait for it in line."""
 
 
 @dataclass
@@ -55,8 +56,10 @@ class Team:
         return [one["session"] for one in told if one["text"].startswith(RESUMED)]
 
     def find(self, session: str) -> Hooked:
-        """The agent of a session."""
-        return next(one for one in self.agents if session.endswith(f"-{one.issue}"))
+        """The agent of a session, once its turn has begun: it logs a prompt before that."""
+        found = next(one for one in self.agents if session.endswith(f"-{one.issue}"))
+        wait_for(partial(is_busy, found), "its turn")
+        return found
 
     def comments(self) -> list[str]:
         """What people were told on all issues."""
@@ -111,7 +114,8 @@ def test_a_lost_login_is_one_need_and_one_message_and_all_go_on_when_it_is_found
     for row in team.rows():
         assert row["waits_for"].startswith("parked for the login of Claude Code (~/.claude)")
         assert row["need"] is None
-    wait_for(lambda: "5 sessions rest" in team.needs("login")[0]["text"], "all five in the need")
+    rest = f"{SESSIONS} sessions rest"
+    wait_for(lambda: rest in team.needs("login")[0]["text"], "all of them in the need")
     [need] = team.needs("login")
     assert need["text"].startswith("Login of Claude Code (~/.claude): no access to the API")
     assert "Please run /login" in need["text"]
@@ -140,7 +144,7 @@ def test_while_a_limit_lasts_one_session_tries_and_the_others_wait_for_it(team: 
         agent.fails("overloaded", "API Error: 529 Overloaded")
     team.wait_phases("parked")
     root = team.stage.project.root
-    wait_for(lambda: count_resting(team) == SESSIONS, "all five to be noted")
+    wait_for(lambda: count_resting(team) == SESSIONS, "all to be noted")
     assert not team.needs("limits")
     make_due(team)
     [first] = wait_for(team.resumed, "one to try") or []
@@ -189,7 +193,7 @@ def test_a_client_that_alone_has_a_stale_login_is_started_again_before_anybody_i
 
 def test_agents_that_are_gone_wait_for_the_login_and_cost_no_restart(team: Team) -> None:
     lose_login(team)
-    wait_for(lambda: count_resting(team) == SESSIONS, "all five to be noted")
+    wait_for(lambda: count_resting(team) == SESSIONS, "all to be noted")
     gone = team.agents[0]
     pid = team.stage.agent_pid(gone.issue)
     kill(pid)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,19 @@ from tests.e2e.stage import REPOSITORY, Stage, started
 from tests.helpers import git, wait_for
 
 NOBODY = 65534
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
 def comments(stage: Stage, issue: int) -> list[str]:
     return [comment.body for comment in stage.project.forge.issues.read(issue).comments]
 
 
-def await_told(stage: Stage, text: str) -> list[str]:
-    return wait_for(lambda: [t for t in stage.told() if text in t], f"'{text}'")
+def await_told(stage: Stage, text: str, issue: int = 0) -> list[str]:
+    session = f"dev-harb-{issue}" if issue else ""
+    return wait_for(lambda: [t for t in stage.told(session=session) if text in t], f"'{text}'")
+
+
+def await_comments(stage: Stage, issue: int, count: int) -> None:
+    wait_for(lambda: len(comments(stage, issue)) == count, f"{count} comments on issue {issue}")
 
 
 def phase_file(stage: Stage, issue: int) -> Path:
@@ -45,49 +50,43 @@ BAD_CONFIG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), BAD_CONFIG)
-def test_unusable_configuration_ends_dev_poll_with_one_line(
-    name: str, text: str | None, expected: list[str], stage_of: MakeStage
-) -> None:
+def test_unusable_configuration_ends_dev_poll_with_one_line(stage_of: MakeStage) -> None:
     stage = stage_of()
-    path = stage.folder / "bad" / name
-    path.parent.mkdir()
-    if text is not None:
-        path.write_text(text)
-    argv = ["bash", str(REPOSITORY / "bin" / "dev-poll"), "--loop", "--config", str(path)]
-    done = stage.run(*argv, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("sm: ")
-    assert all(words in done.stderr for words in [name, *expected]), done.stderr
+    for number, (name, text, expected) in enumerate(BAD_CONFIG):
+        path = stage.folder / f"bad-{number}" / name
+        path.parent.mkdir()
+        if text is not None:
+            path.write_text(text)
+        argv = ["bash", str(REPOSITORY / "bin" / "dev-poll"), "--loop", "--config", str(path)]
+        done = stage.run(*argv, check=False)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert done.stderr.startswith("sm: ")
+        assert all(words in done.stderr for words in [name, *expected]), done.stderr
 
 
-@pytest.mark.parametrize("issue", ["0", "-1", "../7", "7;x", "9" * 30])
-def test_name_that_is_no_issue_is_refused_by_every_program(issue: str, stage_of: MakeStage) -> None:
+def test_name_that_is_no_issue_is_refused_by_every_program(stage_of: MakeStage) -> None:
     stage = stage_of()
     program = str(REPOSITORY / "bin" / "agent-session")
-    for argv in (["bash", program, "monitor"], ["bash", program, "kill"]):
-        done = stage.run(*argv, "harb", issue, check=False)
+    for issue, verb in product(("0", "-1", "../7", "7;x", "9" * 30), ("monitor", "kill")):
+        done = stage.run("bash", program, verb, "harb", issue, check=False)
         assert done.returncode == 2, done
         assert done.stderr.count("\n") == 1, done.stderr
     assert not stage.project.root.private.exists()
 
 
-@pytest.mark.parametrize("place", ["{0}/sm.yaml", "{0}/sm.yaml/below", "/proc/nowhere"])
-def test_state_root_that_cannot_be_used_is_named_in_one_line(
-    place: str, stage_of: MakeStage
-) -> None:
+def test_state_root_that_cannot_be_used_is_named_in_one_line(stage_of: MakeStage) -> None:
     stage = stage_of()
-    path = place.format(stage.folder)
     stage.file_issue()
-    done = stage.poll(check=False, env={"SM_STATE_ROOT": path})
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert path in done.stderr
-    status = stage.run(
-        sys.executable, "-Im", "sm", "status", check=False, env={"SM_STATE_ROOT": path}
-    )
-    assert "Traceback" not in status.stderr
+    for path in (str(stage.config), f"{stage.config}/below", "/proc/nowhere"):
+        done = stage.poll(check=False, env={"SM_STATE_ROOT": path})
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert path in done.stderr
+        status = stage.run(
+            sys.executable, "-Im", "sm", "status", check=False, env={"SM_STATE_ROOT": path}
+        )
+        assert "Traceback" not in status.stderr
     assert not stage.sessions()
 
 
@@ -109,34 +108,51 @@ def make_foreign(path: Path) -> None:
     os.chown(path, NOBODY, NOBODY)
 
 
-UNTRUSTED = [make_link, make_fifo, Path.mkdir, pytest.param(make_foreign, marks=AS_ROOT)]
+UNTRUSTED: list[Callable[[Path], None]] = [
+    make_link,
+    make_fifo,
+    Path.mkdir,
+    *([make_foreign] if os.geteuid() == 0 else []),
+]
+"""Only root can give a file away."""
 
 
-@pytest.mark.parametrize("make", UNTRUSTED)
 def test_phase_file_that_cannot_be_trusted_is_told_once_and_the_session_goes_on_when_mended(
-    make: Callable[[Path], None], stage_of: MakeStage
+    stage_of: MakeStage,
 ) -> None:
-    stage = stage_of()
-    issue = started(stage)
+    stage = stage_of(settings={"max_sessions": len(UNTRUSTED)})
+    made = {stage.file_issue(): make for make in UNTRUSTED}
+    stage.poll()
+    for issue in made:
+        await_told(stage, "You work on", issue)
+    for issue, make in made.items():
+        put_untrusted(stage, issue, make)
+    for issue in made:
+        path = phase_file(stage, issue)
+        await_comments(stage, issue, 1)
+        assert str(path) in comments(stage, issue)[0]
+        assert str(path) in stage.sm("status").stdout
+        for _ in range(2):
+            stage.sm("react", "harb", str(issue))
+        assert len(comments(stage, issue)) == 1
+        remove(path)
+    for issue in made:
+        await_told(stage, "phase file was lost", issue)
+        stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    for issue, make in made.items():
+        await_comments(stage, issue, 2)
+        assert "which colour?" in comments(stage, issue)[1]
+        assert len(stage.told(session=f"dev-harb-{issue}")) == 2
+        put_untrusted(stage, issue, make)
+    for issue in made:
+        await_comments(stage, issue, 3)  # a person is told again
+        remove(phase_file(stage, issue))
+
+
+def put_untrusted(stage: Stage, issue: int, make: Callable[[Path], None]) -> None:
     path = phase_file(stage, issue)
     path.unlink()
     make(path)
-    wait_for(lambda: comments(stage, issue), "a person to be told")
-    assert str(path) in comments(stage, issue)[0]
-    assert str(path) in stage.sm("status").stdout
-    for _ in range(2):
-        stage.sm("react", "harb", str(issue))
-    assert len(comments(stage, issue)) == 1
-    remove(path)
-    await_told(stage, "phase file was lost")
-    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: len(comments(stage, issue)) == 2, "the question")
-    assert "which colour?" in comments(stage, issue)[1]
-    assert len(stage.told()) == 2
-    path.unlink()
-    make(path)
-    wait_for(lambda: len(comments(stage, issue)) == 3, "a person to be told again")
-    remove(path)
 
 
 def remove(path: Path) -> None:

@@ -22,10 +22,12 @@ from sm.shell_root import find_shell_root
 from sm.views.project import read_overview
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Env, Stage, kill
+from tests.e2e.test_faults import around, assert_died_at, crash_at
 from tests.helpers import wait_for
 
 HOOKS = find_shell_root() / "lib" / "hooks"
 REMINDER = "[sm] Your turn has ended without a new phase"
+RESUMED = "[sm] Your last turn was cut short"
 PROFILE = {"hooks": "claude", "resume": ["--resume", "{context}"], "busy": ["^thinking"]}
 
 
@@ -98,6 +100,11 @@ class Hooked:
         return [
             comment.body for comment in self.stage.project.forge.issues.read(self.issue).comments
         ]
+
+    def wait_comments(self, count: int) -> list[str]:
+        """What people were told, once it is so often."""
+        wait_for(lambda: len(self.comments()) == count, f"{count} comments")
+        return self.comments()
 
     def trace(self) -> str:
         return self.stage.sm("trace", "harb", str(self.issue)).stdout
@@ -211,11 +218,13 @@ def test_a_word_about_a_phase_is_taken_back_when_the_agent_corrects_it(hooked: H
     assert "[sm]" not in "".join(hooked.stage.told()[1:])
 
 
-def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:
+def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered_or_turned_down(
+    hooked: Hooked,
+) -> None:
     hooked.opens_dialog("deploy --token=abcdef123456")
     assert hooked.waits_for() == ("working", "an answer in its terminal")
     hooked.make_older(6)
-    comment = wait_for(hooked.comments, "the question on the forge")[0]
+    [comment] = hooked.wait_comments(1)
     assert "Bash" in comment
     assert "deploy" in comment
     assert "abcdef123456" not in comment
@@ -228,13 +237,20 @@ def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Ho
     assert hooked.waits_for()[0] == "working"
     assert len(hooked.stage.told()) == 1, "nothing was typed into the dialog"
 
-
-def test_a_dialog_of_which_nobody_says_more_is_told_by_its_screen(hooked: Hooked) -> None:
     hooked.shows("Really?\r\n❯ 1. Yes\r\n  2. No")
     told = {"notification_type": "agent_needs_input", "message": "needs your choice"}
     hooked.call("notification", "Notification", **told)
     hooked.make_older(6)
-    assert "1. Yes" in wait_for(hooked.comments, "the question on the forge")[0]
+    assert "1. Yes" in hooked.wait_comments(2)[1], "no hook says more than the screen"
+
+    hooked.shows("❯\u00a0")
+
+    def found() -> Facts:
+        return observe(hooked.stage.session(hooked.issue)).facts
+
+    wait_for(lambda: not found().escalated, "the end of the question")
+    assert found().working
+    assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
 
 
 def test_a_dialog_at_the_start_is_told_though_no_hook_was_called(hooked: Hooked) -> None:
@@ -250,38 +266,10 @@ def test_a_dialog_at_the_start_is_told_though_no_hook_was_called(hooked: Hooked)
     wait_for(lambda: hooked.waits_for()[0] == "working", "the agent to be at work")
 
 
-def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
-    hooked.opens_dialog("deploy")
-    hooked.make_older(6)
-    wait_for(hooked.comments, "the question on the forge")
-    hooked.shows("❯\u00a0")
-
-    def found() -> Facts:
-        return observe(hooked.stage.session(hooked.issue)).facts
-
-    wait_for(lambda: not found().escalated, "the end of the question")
-    assert found().working
-    assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
-
-
-def test_an_agent_whose_dialog_a_person_has_dismissed_is_reminded_a_minute_later(
+def test_a_dialog_is_over_while_its_tool_runs_and_a_minute_after_it_was_dismissed(
     hooked: Hooked,
 ) -> None:
-    """Its turn is over, of which no hook tells."""
-    hooked.opens_dialog("deploy")
-    hooked.make_older(10)
-    hooked.shows("❯\u00a0")
-    wait_for(lambda: hooked.state.state is State.IDLE, "the look at the screen")
-    assert not hooked.told(REMINDER)
-    shown = hooked.stage.session(hooked.issue).dir.shown
-    *words, at = shown.read_text().split()
-    shown.write_text(" ".join([*words, f"{float(at) - 61:.6f}\n"]))
-    hooked.stage.sm("react", "harb", str(hooked.issue))
-    hooked.wait_told(REMINDER, 1)
-
-
-def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) -> None:
-    """No hook tells of the answer before the tool's end."""
+    """No hook tells of the answer before the tool's end, nor of a turn that ends by Escape."""
     hooked.opens_dialog("build for an hour")
     hooked.shows("thinking\r\n❯\u00a0")
     hooked.make_older(6)
@@ -292,51 +280,55 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     hooked.stage.sm("react", session.name)
     assert not hooked.comments()
 
+    hooked.call("post-tool-use", "PostToolUse", tool_name="Bash")
+    hooked.opens_dialog("deploy")
+    hooked.make_older(10)
+    hooked.shows("❯\u00a0")
+    wait_for(lambda: hooked.state.state is State.IDLE, "the look at the screen")
+    assert not hooked.told(REMINDER)
+    *words, at = session.dir.shown.read_text().split()
+    session.dir.shown.write_text(" ".join([*words, f"{float(at) - 61:.6f}\n"]))
+    hooked.stage.sm("react", "harb", str(hooked.issue))
+    hooked.wait_told(REMINDER, 1)
 
-@pytest.mark.parametrize("moment", ["before", "after", "receipt"])
-def test_a_session_is_parked_and_goes_on_although_the_reactor_dies(
-    stage_of: MakeStage, moment: str
-) -> None:
+
+def test_a_session_is_parked_and_goes_on_although_the_reactor_dies(stage_of: MakeStage) -> None:
     stage = stage_of()
-    crashed = stage.folder / "crashed"
-    env = {"SM_CRASH_AT": f"{StepVerb.PARK}:{moment}", "SM_CRASH_ONCE": str(crashed)}
-    hooked = begin(stage, env)
+    points = around(StepVerb.PARK)
+    hooked = begin(stage, crash_at(stage, points))
     hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
-    wait_for(crashed.exists, "somebody to die")
+    assert_died_at(stage, points)
     wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
     hooked.make_older(3 * 3600 + 60)
-    resumed = "[sm] Your last turn was cut short"
-    wait_for(lambda: hooked.told(resumed), "the agent to go on", 60.0)
-    assert len(hooked.told(resumed)) == 1
+    wait_for(lambda: hooked.told(RESUMED), "the agent to go on", 60.0)
+    assert len(hooked.told(RESUMED)) == 1
 
 
-def test_a_usage_limit_parks_the_session_until_it_is_over(hooked: Hooked) -> None:
-    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
-    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
-    assert re.fullmatch(r"parked until [\d: -]+: usage limit", hooked.waits_for()[1])
-    wait_for(hooked.comments, "the long pause to be told")
-    assert "parked until" in hooked.comments()[0]
-    assert "parked the session until" in hooked.trace()
-    assert len(hooked.stage.told()) == 1
-    hooked.make_older(3 * 3600 + 60)
-    wait_for(lambda: hooked.told("[sm] Your last turn was cut short"), "the agent to go on")
-    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
-    assert len(hooked.comments()) == 1
-
-
-def test_trouble_of_the_api_is_no_crash(hooked: Hooked) -> None:
+def test_what_keeps_an_agent_from_its_api_parks_the_session_and_a_refused_login_is_asked_about(
+    hooked: Hooked,
+) -> None:
     first = hooked.stage.agent_pid(hooked.issue)
     hooked.fails("server_error", "API Error: 500")
     wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
     hooked.make_older(6)
-    wait_for(lambda: hooked.told("[sm] Your last turn was cut short"), "the agent to go on")
-    assert hooked.stage.agent_pid(hooked.issue) == first
+    hooked.wait_told(RESUMED, 1)
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
+    assert hooked.stage.agent_pid(hooked.issue) == first, "it is no crash"
     assert not hooked.comments()
 
+    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
+    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
+    assert re.fullmatch(r"parked until [\d: -]+: usage limit", hooked.waits_for()[1])
+    [comment] = hooked.wait_comments(1)
+    assert "parked until" in comment
+    assert "parked the session until" in hooked.trace()
+    assert len(hooked.stage.told()) == 2
+    hooked.make_older(3 * 3600 + 60)
+    hooked.wait_told(RESUMED, 2)
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
 
-def test_a_refused_login_is_asked_about_and_the_answer_goes_on(hooked: Hooked) -> None:
     hooked.fails("authentication_failed", "Invalid API key · Fix external API key")
-    comment = wait_for(hooked.comments, "the question on the forge")[0]
+    comment = hooked.wait_comments(2)[1]
     assert "no access to the API" in comment
     assert "Invalid API key" in comment
     hooked.stage.sm("reply", "harb", str(hooked.issue), "the key is mended")

@@ -55,20 +55,7 @@ def delay(managed: Managed, done: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("tool", [ASK, TOUCH], ids=lambda tool: tool.name)
-def test_a_message_comes_soon_after_a_person_has_dismissed_a_dialog(
-    asking: Managed, api: Api, tool: Tool
-) -> None:
-    opens_dialog(asking, api, tool)
-    assert asking.send("Later.") == Outcome(Status.WAITING, Refusal.DIALOG)
-    wait_for(asking.session.dir.screen.exists, "the monitor to look")
-    took_s = delay(asking, lambda: api.appearances("Later."))
-    print(f"{took_s:.2f} s")
-    assert took_s < SOON_S
-    wait_for(lambda: not asking.session.dir.screen.exists(), "the end of the looking")
-
-
-@pytest.mark.parametrize("tool", [ASK, TOUCH], ids=lambda tool: tool.name)
-def test_a_dialog_that_a_person_has_dismissed_is_over(
+def test_a_dialog_that_a_person_has_dismissed_is_over_and_a_message_comes_soon_after_it(
     asking: Managed, api: Api, tool: Tool
 ) -> None:
     opens_dialog(asking, api, tool)
@@ -77,6 +64,14 @@ def test_a_dialog_that_a_person_has_dismissed_is_over(
     print(f"{took_s:.2f} s")
     assert took_s < SOON_S
     assert wait.await_event(asking.session, wait.AwaitedEvent.IDLE, 10.0)
+    asking.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+    opens_dialog(asking, api, tool)
+    assert asking.send("Later.") == Outcome(Status.WAITING, Refusal.DIALOG)
+    wait_for(asking.session.dir.screen.exists, "the monitor to look")
+    took_s = delay(asking, lambda: api.appearances("Later."))
+    print(f"{took_s:.2f} s")
+    assert took_s < SOON_S
+    wait_for(lambda: not asking.session.dir.screen.exists(), "the end of the looking")
 
 
 def test_a_message_comes_soon_after_a_person_has_left_copy_mode(managed: Managed, api: Api) -> None:

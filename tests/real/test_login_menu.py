@@ -56,7 +56,7 @@ def list_begun(team: Team) -> set[str]:
     return {one.session for one in team.api.main if one.appearances("issue #")}
 
 
-def test_five_clients_that_begin_at_their_menu_are_one_need_and_all_begin_when_somebody_logs_in(
+def test_clients_that_begin_at_their_menu_are_one_need_and_all_begin_when_somebody_logs_in(
     newcomers: Team,
 ) -> None:
     team = newcomers

@@ -13,13 +13,13 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.config.schema import AgentSettings
 from sm.messages import delivery, draft
 from sm.messages.queue import Mode
-from sm.plugins.doctor.probe import probe
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
 from tests.real.managed import ACCEPTED, Managed
+from tests.real.test_probe import tried
 
 LONG = "It has\n\n\nfour lines and more,\n@here."
 BLOCKING = {
@@ -103,11 +103,8 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
     env.pop("TERM")
     command = shlex.join([str(unstarted.program), *unstarted.options])
     agent = AgentSettings(command=command, env=env)
-    found = [
-        f"{one.what}; {one.advice}"
-        for one in probe(root, agent, unstarted.session.profile, full=False)
-    ]
-    print("\n".join(found))
+    tried_all = tried(root, agent, unstarted.session.profile)
+    found = [f"{one.what}; {one.advice}" for one in tried_all]
     assert any("submit_keys 'Enter': '/clear' stays in the input line" in one for one in found)
     assert any("submit_keys: [M-Enter]" in one for one in found)
 

@@ -4,8 +4,9 @@ import json
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from msgspec import structs
@@ -16,6 +17,7 @@ from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.config.schema import AgentSettings
 from sm.plugins.doctor.probe import probe
+from sm.plugins.doctor.starts import STARTS, FirstStart
 from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
 from tests.real.api import Api, Kind, Reply, Tool
@@ -40,18 +42,39 @@ def failures(found: list[Finding]) -> list[str]:
 
 
 def tried(
-    root: Root, agent: AgentSettings, profile: Profile = CLAUDE, full: bool = False
+    root: Root,
+    agent: AgentSettings,
+    profile: Profile = CLAUDE,
+    *,
+    full: bool = False,
+    starts: Mapping[str, Sequence[FirstStart]] = MappingProxyType({}),
 ) -> list[Finding]:
-    found = list(probe(root, agent, profile, full=full))
+    """What a probe finds; without `starts` no first start is walked through."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sm.plugins.doctor.probe.STARTS", starts)
+        found = list(probe(root, agent, profile, full=full))
     print("\n".join(f"{finding.level} {finding.what}" for finding in found))
     return found
 
 
-def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
-    root: Root, agent: AgentSettings, api: Api
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files that no other test uses."""
+    folder = Path(tempfile.mkdtemp())
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def list_steps(found: list[Finding]) -> list[str]:
+    return [finding.what for finding in found if ", step " in finding.what]
+
+
+def test_the_profile_holds_with_the_pinned_claude_and_its_first_start_at_no_cost(
+    root: Root, agent: AgentSettings, api: Api, tmp_path: Path, temporary: Path
 ) -> None:
     assert not list(list_questions(CLAUDE, shlex.split(agent.command), (root.probe,), agent.env))
-    found = tried(root, agent)
+    found = tried(root, agent, starts=STARTS)
     assert failures(found) == []
     said = "\n".join(finding.what for finding in found)
     for field in (
@@ -60,7 +83,22 @@ def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
         *("a text in two pastes", "leave 'exit'"),
     ):
         assert field in said
+    steps = list_steps(found)
+    for number, asks in enumerate(
+        (
+            "whether the directory is trusted",
+            "whether to use an MCP server",
+            "whether to use the key of its environment",
+            "whether permissions may be skipped",
+        ),
+        1,
+    ):
+        assert steps[number - 1].startswith(f"a first start, step {number}: it asks {asks}: ")
+    assert steps[4:] == ["a first start, step 5: the input line"]
     assert not [request for request in api.seen if request.kind is Kind.MAIN]
+    # Of what was answered there nothing is in the person's own configuration.
+    assert "sm-probe-" not in (tmp_path / "person" / ".claude.json").read_text()
+    assert not [*temporary.glob("sm-probe-*")]
 
 
 def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: AgentSettings, api: Api) -> None:
@@ -95,7 +133,7 @@ def test_what_does_not_hold_is_told(
     root: Root, agent: AgentSettings, changes: dict[str, object], expected: list[str]
 ) -> None:
     tried_all = tried(root, agent, structs.replace(CLAUDE, **changes))
-    found = failures([one for one in tried_all if ", step " not in one.what])
+    found = failures(tried_all)
     assert len(found) == len(expected)
     assert all(map(str.startswith, found, expected)), found
 
@@ -111,7 +149,12 @@ def test_a_directory_that_is_not_trusted_yet_is_no_failure(
     assert not any(finding.what.startswith("trust: ") for finding in again)
 
 
-def test_whether_permissions_may_be_skipped_is_left_to_the_person(
+def list_foreseen(root: Root, agent: AgentSettings) -> list[str]:
+    """What a start of Claude Code is expected to ask."""
+    return list(list_questions(CLAUDE, shlex.split(agent.command), (root.probe,), agent.env))
+
+
+def test_whether_permissions_may_be_skipped_is_foreseen_and_left_to_the_person(
     root: Root, agent: AgentSettings, tmp_path: Path
 ) -> None:
     home = tmp_path / "person"
@@ -119,82 +162,27 @@ def test_whether_permissions_may_be_skipped_is_left_to_the_person(
     state = json.loads((home / ".claude.json").read_text())
     del state["bypassPermissionsModeAccepted"]
     (home / ".claude.json").write_text(json.dumps(state))
+    assert len(list_foreseen(root, agent)) == 1
     found = tried(root, agent)
-    asked = next(one for one in found if one.level is not Level.OK)
+    [asked] = [one for one in found if "it asks: " in one.what]
+    assert asked.level is not Level.OK
     assert asked.what.startswith("it asks: WARNING: Claude Code running in Bypass")
     assert asked.advice == f"start it in '{root.probe}' and answer once"
 
 
-def test_the_profile_holds_with_the_pinned_codex(
-    root: Root, pinned: Clients, api: Api, tmp_path: Path
+def test_whether_a_directory_is_trusted_is_foreseen(
+    root: Root, agent: AgentSettings, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "person" / ".codex"
-    folder.mkdir(parents=True)
-    (folder / "config.toml").write_text(CONFIG.format(url=api.url, cwd=json.dumps(str(root.probe))))
-    env = environment(folder.parent, api.url)
-    env.pop("TERM")
-    command = CODEX.command.replace("codex", str(pinned.codex), 1)
-    api.say(Reply(tools=(exec_command("sleep 2"),)))
-    found = tried(root, AgentSettings(command=command, env=env), CODEX, full=True)
-    assert failures(found) == ["hooks 'codex': no SessionStart after the start"]
-    said = "\n".join(finding.what for finding in found)
-    for field in ("glyph '›'", "erase_key", "clear '/clear'", "the prompt is confirmed", "Stop af"):
-        assert field in said
+    path = tmp_path / "person" / ".claude.json"
+    state = json.loads(path.read_text())
+    del state["projects"]
+    path.write_text(json.dumps(state))
+    assert len(list_foreseen(root, agent)) == 1
+    found = tried(root, agent, structs.replace(CLAUDE, trust=""))
+    assert len([one for one in found if "it asks: " in one.what]) == 1
 
 
-@pytest.mark.parametrize("lacking", ["bypassPermissionsModeAccepted", "projects"])
-def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
-    root: Root, agent: AgentSettings, tmp_path: Path, lacking: str
-) -> None:
-    home = tmp_path / "person"
-    if lacking == "bypassPermissionsModeAccepted":
-        (home / ".claude" / "settings.json").unlink()
-    state = json.loads((home / ".claude.json").read_text())
-    del state[lacking]
-    (home / ".claude.json").write_text(json.dumps(state))
-    words = shlex.split(agent.command)
-    foreseen = list(list_questions(CLAUDE, words, (root.probe,), agent.env))
-    said = "\n".join(
-        finding.what for finding in tried(root, agent, structs.replace(CLAUDE, trust=""))
-    )
-    assert len(foreseen) == said.count("it asks: ") == 1
-
-
-def list_steps(found: list[Finding]) -> list[str]:
-    return [finding.what for finding in found if ", step " in finding.what]
-
-
-@pytest.fixture
-def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for temporary files that no other test uses."""
-    folder = Path(tempfile.mkdtemp())
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    shutil.rmtree(folder)
-
-
-def test_a_first_start_of_claude_is_walked_through_to_its_input_line(
-    root: Root, agent: AgentSettings, api: Api, tmp_path: Path, temporary: Path
-) -> None:
-    steps = list_steps(tried(root, agent))
-    for number, asks in enumerate(
-        (
-            "whether the directory is trusted",
-            "whether to use an MCP server",
-            "whether to use the key of its environment",
-            "whether permissions may be skipped",
-        ),
-        1,
-    ):
-        assert steps[number - 1].startswith(f"a first start, step {number}: it asks {asks}: ")
-    assert steps[4:] == ["a first start, step 5: the input line"]
-    assert not [request for request in api.seen if request.kind is Kind.MAIN]
-    # Of what was answered there nothing is in the person's own configuration.
-    assert "sm-probe-" not in (tmp_path / "person" / ".claude.json").read_text()
-    assert not [*temporary.glob("sm-probe-*")]
-
-
-def test_the_first_starts_of_codex_are_walked_through(
+def test_the_profile_holds_with_the_pinned_codex_and_its_first_starts_are_walked_through(
     root: Root, pinned: Clients, api: Api, tmp_path: Path, temporary: Path
 ) -> None:
     folder = tmp_path / "person" / ".codex"
@@ -204,10 +192,17 @@ def test_the_first_starts_of_codex_are_walked_through(
     env = environment(folder.parent, api.url)
     env.pop("TERM")
     command = CODEX.command.replace("codex", str(pinned.codex), 1)
-    login, trust, line = list_steps(tried(root, AgentSettings(command=command, env=env), CODEX))
+    api.say(Reply(tools=(exec_command("sleep 2"),)))
+    settings = AgentSettings(command=command, env=env)
+    found = tried(root, settings, CODEX, full=True, starts=STARTS)
+    assert failures(found) == ["hooks 'codex': no SessionStart after the start"]
+    said = "\n".join(finding.what for finding in found)
+    for field in ("glyph '›'", "erase_key", "clear '/clear'", "the prompt is confirmed", "Stop af"):
+        assert field in said
+    login, trust, line = list_steps(found)
     assert login.startswith("a start without a login, step 1: it asks for a login: ")
     assert trust.startswith("a first start, step 1: it asks whether the directory is trusted: ")
     assert line == "a first start, step 2: the input line"
-    assert not api.seen
+    assert len([one for one in api.seen if one.kind is Kind.MAIN]) == 2, "those of the prompt"
     assert "sm-probe-" not in (folder / "config.toml").read_text()
     assert not [*temporary.glob("sm-probe-*")]

@@ -212,11 +212,10 @@ def work(
     stage.end()
 
 
-@pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
 def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
-    work: Work, api: Api, subagents: bool
+    work: Work, api: Api
 ) -> None:
-    spender = api.model = Spender(work.board, breaks_at=8, subagents=subagents)
+    spender = api.model = Spender(work.board, breaks_at=8)
     work.begin()
     work.wait(lambda: spender.broken_at, "the limit to be broken")
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
@@ -371,12 +370,12 @@ def test_a_budget_holds_while_the_configuration_cannot_be_used(work: Work, api: 
 
 
 @pytest.mark.parametrize("limits", [{"budget": {"issue": f"{LIMIT} tokens"}}], ids=["issue"])
-@pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
-def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
-    work: Work, api: Api, subagents: bool
+def test_the_ledger_breaks_the_budget_of_subagents_in_time_and_a_raise_lets_it_go_on(
+    work: Work, api: Api
 ) -> None:
+    """Of a turn without them: tests/real/test_budget.py."""
     usage = Usage(input=EACH - 100, output=100, cache_read=0, cache_write_5m=0, cache_write_1h=0)
-    spender = api.model = Spender(work.board, LIMIT // EACH, subagents, usage=usage)
+    spender = api.model = Spender(work.board, LIMIT // EACH, subagents=True, usage=usage)
     work.begin()
     work.wait(lambda: spender.broken_at, "the budget to be broken")
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")

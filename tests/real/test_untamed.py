@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.first_start import list_questions
-from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue, suspension
@@ -76,11 +76,19 @@ def change_state(managed: Managed, **more: dict[str, Any]) -> None:
     path.write_text(json.dumps(known))
 
 
-@pytest.mark.parametrize("login", ["subscription", "key"])
-@pytest.mark.parametrize("text", ["1", "3 more lines.", "Go on.\n2\n3\n1", "0"])
+@pytest.mark.parametrize(
+    ("text", "login"),
+    [
+        ("1", "subscription"),
+        ("0", "key"),
+        ("3 more lines.", "key"),
+        ("Go on.\n2\n3\n1", "subscription"),
+    ],
+)
 def test_a_message_is_no_answer_to_the_clients_survey(
     untamed: Managed, api: Api, text: str, login: str
 ) -> None:
+    """Without what sm tells its clients: then it asks. How it has logged in changes nothing."""
     if login == "key":
         use_key(untamed)
     ask_at_once(untamed)
@@ -93,42 +101,55 @@ def test_a_message_is_no_answer_to_the_clients_survey(
     assert not shows(untamed, "Feedback:")
 
 
-@pytest.mark.parametrize("profile", [CLAUDE, THEIRS], ids=["ours", "theirs"])
-def test_a_client_of_sm_asks_for_no_rating(untamed: Managed, profile: Profile) -> None:
-    ask_at_once(untamed)
-    untamed.profile = profile
-    untamed.start()
-    asked = is_seen(lambda: shows(untamed, SURVEY), 6.0)  # it comes after two
-    assert asked == (profile is THEIRS)
-
-
-@pytest.mark.parametrize("profile", [CLAUDE, THEIRS], ids=["ours", "theirs"])
-def test_a_client_of_sm_does_not_update_itself(untamed: Managed, profile: Profile) -> None:
-    untamed.profile = profile
-    untamed.start()
-
-    def installs() -> bool:
-        return any(call.startswith("install") for call in read_npm_calls(untamed.program))
-
-    assert is_seen(installs, 15.0) == (profile is THEIRS)
-
-
-@pytest.mark.parametrize("profile", [CLAUDE, THEIRS], ids=["ours", "theirs"])
-def test_a_client_of_sm_opens_no_dialog_about_its_cost(
-    untamed: Managed, api: Api, profile: Profile
-) -> None:
-    use_key(untamed)
-    change_state(
-        untamed, oauthAccount={"organizationRole": "admin", "workspaceRole": "workspace_admin"}
-    )
-    untamed.profile = profile
-    untamed.start()
+def spend_much(managed: Managed, api: Api) -> None:
+    """Have a turn after which the client of an administrator would ask about its cost."""
     api.say(Reply(usage=Usage(output=2_000_000)))
-    assert untamed.send("Begin.") == ACCEPTED
-    untamed.wait_state(State.IDLE)
-    asked = is_seen(lambda: untamed.screen().prompt == "dialog", 5.0)
-    print(untamed.tmux.capture(untamed.agent.pane_id))
-    assert asked == (profile is THEIRS)
+    assert managed.send("Begin.") == ACCEPTED
+    managed.wait_state(State.IDLE)
+
+
+def has_paid(managed: Managed) -> None:
+    """Have the client be that of an administrator, who pays for what is used."""
+    use_key(managed)
+    role = {"organizationRole": "admin", "workspaceRole": "workspace_admin"}
+    change_state(managed, oauthAccount=role)
+
+
+def installs(managed: Managed) -> bool:
+    return any(call.startswith("install") for call in read_npm_calls(managed.program))
+
+
+def test_a_client_of_sm_updates_nothing_and_asks_for_no_rating_and_not_about_its_cost(
+    untamed: Managed, api: Api
+) -> None:
+    """It has all occasions to: those by which the client of the next tests does."""
+    ask_at_once(untamed)
+    has_paid(untamed)
+    untamed.start()
+    spend_much(untamed, api)
+
+    def disturbs() -> bool:
+        return (
+            installs(untamed) or shows(untamed, SURVEY) or untamed.screen().prompt == "dialog"
+        )  # after two seconds, after five, and after ten
+
+    assert not is_seen(disturbs, 15.0)
+
+
+def test_a_client_of_somebody_else_updates_itself(untamed: Managed) -> None:
+    untamed.profile = THEIRS
+    untamed.start()
+    assert is_seen(lambda: installs(untamed), 15.0)
+
+
+def test_a_client_of_somebody_else_opens_a_dialog_about_its_cost(
+    untamed: Managed, api: Api
+) -> None:
+    has_paid(untamed)
+    untamed.profile = THEIRS
+    untamed.start()
+    spend_much(untamed, api)
+    assert is_seen(lambda: untamed.screen().prompt == "dialog", 5.0)
 
 
 def is_seen(condition: Callable[[], bool], within_s: float) -> bool:
@@ -199,9 +220,8 @@ WAITED_OUT = "Your claude.ai usage limit has reset."
 """The prompt with which the client goes on by itself, a minute or two after the reset."""
 
 
-@pytest.mark.parametrize("text", ["1", "Go on."])
 def test_the_menu_at_a_limit_takes_no_message_and_is_closed_for_the_next_turn(
-    untamed: Managed, api: Api, text: str
+    untamed: Managed, api: Api
 ) -> None:
     """It is open from the limit to its reset, and longer, if that is more than a day away."""
     untamed.start()
@@ -210,9 +230,10 @@ def test_the_menu_at_a_limit_takes_no_message_and_is_closed_for_the_next_turn(
     wait_for(lambda: shows(untamed, MENU), "the menu")
     untamed.wait_screen(lambda screen: screen.menu, "the menu, as sm knows it")
     assert untamed.state is State.LIMITED
-    assert untamed.send(text) == ACCEPTED
+    choice = "1"
+    assert untamed.send(choice) == ACCEPTED
     wait_for(lambda: len(api.main) == 2, "the next turn")
-    assert api.main[1].appearances(text) >= 1
+    assert api.main[1].appearances(choice) >= 1
     assert not shows(untamed, MENU)
     assert not shows(untamed, "continue automatically")
 
@@ -276,7 +297,7 @@ def read_signs(managed: Managed) -> Signs:
     return turn.read(managed.session.dir, agent_state.read(managed.session.dir))
 
 
-def test_an_agent_whose_subagent_works_in_the_background_is_not_idle(
+def test_an_agent_whose_subagent_works_in_the_background_is_not_idle_nor_limited_if_that_fails(
     untamed: Managed, api: Api
 ) -> None:
     hold = threading.Event()
@@ -288,20 +309,27 @@ def test_an_agent_whose_subagent_works_in_the_background_is_not_idle(
     hold.set()
     untamed.wait_state(State.IDLE)
     assert read_signs(untamed).ended_at is not None
+    for count, refused in enumerate((Failure(400, message="bad"), limit(time.time() + 3600)), 2):
+        untamed.drain_until_empty()
+        helped = len(list_helped(api))
+        answer_helper(api, refused)
+        untamed.send("Again.")
+        untamed.drain_until_empty()
+        wait_for(partial(is_told, api, count), "what has become of it")
+        untamed.wait_state(State.IDLE)
+        assert len(list_helped(api)) > helped
+        assert read_signs(untamed).failure is None
 
 
-@pytest.mark.parametrize("status", [429, 400])
-def test_a_subagent_that_fails_is_no_failure_of_the_session(
-    untamed: Managed, api: Api, status: int
-) -> None:
-    answer = limit(time.time() + 3600) if status == 429 else Failure(status, message="bad")
-    answer_helper(api, answer)
-    untamed.start()
-    assert untamed.send("Begin.") == ACCEPTED
-    wait_for(lambda: api.appearances("<task-notification>"), "what has become of it")
-    untamed.wait_state(State.IDLE)
-    assert any(ORDER in text for request in api.main for text in request.said)
-    assert read_signs(untamed).failure is None
+def list_helped(api: Api) -> list[Request]:
+    """The requests of subagents."""
+    return [one for one in api.main if any(ORDER in text for text in one.said)]
+
+
+def is_told(api: Api, times: int) -> bool:
+    """Whether the agent was told so often what has become of a subagent."""
+    mine = [one for one in api.main if one not in list_helped(api)]
+    return mine[-1].appearances("<task-notification>") >= times
 
 
 def test_a_client_goes_on_whose_program_is_removed(
