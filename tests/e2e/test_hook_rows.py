@@ -304,31 +304,33 @@ def test_a_session_is_parked_and_goes_on_although_the_reactor_dies(stage_of: Mak
     assert len(hooked.told(RESUMED)) == 1
 
 
-def test_what_keeps_an_agent_from_its_api_parks_the_session_and_a_refused_login_is_asked_about(
-    hooked: Hooked,
-) -> None:
+def test_a_usage_limit_parks_the_session_until_it_is_over(hooked: Hooked) -> None:
+    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
+    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
+    assert re.fullmatch(r"parked until [\d: -]+: usage limit", hooked.waits_for()[1])
+    wait_for(hooked.comments, "the long pause to be told")
+    assert "parked until" in hooked.comments()[0]
+    assert "parked the session until" in hooked.trace()
+    assert len(hooked.stage.told()) == 1
+    hooked.make_older(3 * 3600 + 60)
+    hooked.wait_told(RESUMED, 1)
+    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
+    assert len(hooked.comments()) == 1
+
+
+def test_trouble_of_the_api_is_no_crash(hooked: Hooked) -> None:
     first = hooked.stage.agent_pid(hooked.issue)
     hooked.fails("server_error", "API Error: 500")
     wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
     hooked.make_older(6)
     hooked.wait_told(RESUMED, 1)
-    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
-    assert hooked.stage.agent_pid(hooked.issue) == first, "it is no crash"
+    assert hooked.stage.agent_pid(hooked.issue) == first
     assert not hooked.comments()
 
-    hooked.fails("rate_limit", "You've hit your limit · resets in 3 hours")
-    wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
-    assert re.fullmatch(r"parked until [\d: -]+: usage limit", hooked.waits_for()[1])
-    [comment] = hooked.wait_comments(1)
-    assert "parked until" in comment
-    assert "parked the session until" in hooked.trace()
-    assert len(hooked.stage.told()) == 2
-    hooked.make_older(3 * 3600 + 60)
-    hooked.wait_told(RESUMED, 2)
-    wait_for(lambda: hooked.waits_for()[0] == "working", "the agent at work")
 
+def test_a_refused_login_is_asked_about_and_the_answer_goes_on(hooked: Hooked) -> None:
     hooked.fails("authentication_failed", "Invalid API key · Fix external API key")
-    comment = hooked.wait_comments(2)[1]
+    comment = wait_for(hooked.comments, "the question on the forge")[0]
     assert "no access to the API" in comment
     assert "Invalid API key" in comment
     hooked.stage.sm("reply", "harb", str(hooked.issue), "the key is mended")

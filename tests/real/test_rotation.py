@@ -43,7 +43,7 @@ from tests.real.handoffs import (
 from tests.real.managed import Managed
 
 IS_SOAK = "SM_SOAK_ROTATIONS" in os.environ
-ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "8"))
+ROTATIONS = int(os.environ.get("SM_SOAK_ROTATIONS", "5"))
 PATIENCE = 15 if IS_SOAK else 4
 """Seconds for each, on a machine that has much else to do; whoever was killed is missed a while."""
 MODES = (

@@ -145,25 +145,23 @@ def test_a_real_client_that_is_killed_is_told_of_and_not_begun_again(pair: Pair)
     assert "'bob' has died" in pair.company.sm("send", "bob", "Hello?", code=1).stderr
 
 
-@pytest.mark.parametrize("pane_stays", [False, True])
 def test_a_real_client_that_is_killed_is_noted_as_over_and_its_parent_is_told(
-    only_ann: Pair, claude: Path, tmux: Tmux, pane_stays: bool
+    only_ann: Pair, claude: Path, tmux: Tmux
 ) -> None:
+    """Its pane stays; one whose pane goes is in the test before."""
     pair = only_ann
     kid = begin_child(pair, [str(claude)])
     agent = load(kid.dir)
     assert agent
-    if pane_stays:
-        tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
+    tmux.command("set-option", "-w", "-t", agent.pane_id, "remain-on-exit", "on")
     os.kill(agent.pid, signal.SIGKILL)
     assert "[sm] kid has died" in heard(pair.ann, "[sm] kid")
     wait_for(kid.dir.over.exists, "its end to be noted")
     assert kid.dir.over.read_text() == "has died\n"
-    left = tmux.capture(agent.pane_id) if pane_stays else ""
+    left = tmux.capture(agent.pane_id)
     assert "'kid' has died" in pair.company.sm("send", "kid", "To nobody.", code=1).stderr
-    if pane_stays:
-        assert tmux.panes()[kid.name].dead
-        assert tmux.capture(agent.pane_id) == left
+    assert tmux.panes()[kid.name].dead
+    assert tmux.capture(agent.pane_id) == left
     assert not list((kid.dir.queue / "new").iterdir())
     assert not tmux.panes()[pair.company.session("ann").name].dead
     assert not pair.bob.main

@@ -83,6 +83,9 @@ def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) 
     world = world_of(auto=False)
     issue, placement = placed(world)
     sm = world.stage.sm
+    refused = sm("send", "harb#1", "--mode", "urgent", "", check=False)
+    assert (refused.returncode, refused.stderr) == (2, "sm: the text is empty: nothing to send\n")
+    assert sm("send", "harb#2", "x", check=False).returncode == 2
     assert (
         "accepted" in (said := sm("send", "harb#1", "only", "the cart").stdout) or "typed" in said
     )
@@ -111,14 +114,6 @@ def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) 
     assert "ended dev-harb-1" in sm("kill", "harb", "1").stdout
     seen = RUNNER.follow(world.project, [placement])[placement.session]
     assert seen.standing is Standing.OVER
-
-
-def test_what_a_node_refuses_is_refused_here(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    placed(world)
-    done = world.stage.sm("send", "harb#1", "--mode", "urgent", "", check=False)
-    assert (done.returncode, done.stderr) == (2, "sm: the text is empty: nothing to send\n")
-    assert world.stage.sm("send", "harb#2", "x", check=False).returncode == 2
 
 
 def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld) -> None:
@@ -150,32 +145,26 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
     assert heard == ["the first", "the second", "the third", "the fourth"]
 
 
-def test_a_node_that_has_lost_its_state_has_lost_the_session(world_of: MakeWorld) -> None:
+def test_what_dies_on_a_node_is_started_there_again_and_a_lost_state_is_a_lost_session(
+    world_of: MakeWorld,
+) -> None:
     world = world_of(auto=False)
-    _, placement = placed(world)
-    world.box.end_sessions()
-    shutil.rmtree(world.box.root.private)
-    seen = RUNNER.follow(world.project, [placement])[placement.session]
-    assert seen.standing is Standing.LOST
-
-
-def test_an_agent_that_dies_on_a_node_is_restarted_there(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    issue, _ = placed(world)
-    found = wait_for(lambda: agent.load(world.box.session(issue).dir), "its agent")
+    issue, placement = placed(world)
+    session = world.box.session(issue)
+    found = wait_for(lambda: agent.load(session.dir), "its agent")
     assert found
     os.kill(found.pid, signal.SIGKILL)
     wait_for(lambda: [t for t in world.stage.told() if "take over" in t], "the recovery")
 
-
-def test_a_monitor_that_dies_on_a_node_is_started_again_by_a_look(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    issue, placement = placed(world)
-    session = world.box.session(issue)
     kill_monitor(session)
     (world.box.root.plugins / "hosts" / "kept-harb").unlink(missing_ok=True)
     RUNNER.follow(world.project, [placement])
-    wait_for(lambda: monitors.is_watched(session), "another monitor")
+    wait_for(lambda: monitors.is_watched(session), "another monitor, by a look")
+
+    world.box.end_sessions()
+    shutil.rmtree(world.box.root.private)
+    seen = RUNNER.follow(world.project, [placement])[placement.session]
+    assert seen.standing is Standing.LOST
 
 
 def test_the_issue_of_a_lost_node_is_worked_on_elsewhere_and_merged_once(
@@ -271,33 +260,27 @@ def test_a_host_that_is_full_gets_nothing_new(world_of: MakeWorld) -> None:
     assert "0" in world.stage.sm("host", "list").stdout
 
 
-def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorld) -> None:
+def test_a_host_that_lacks_room_or_was_silent_gets_nothing_before_a_look_finds_it_well(
+    world_of: MakeWorld,
+) -> None:
     world = world_of(auto=False)
     folder = open_folder(world.project.root, "box")
     assert RUNNER.list_free(world.project, []) == ["box", "box"]
-    health.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+    short = NodeReport(now=0.0, short=("10 MB on the disk",))
+    health.keep_report(folder, "harb", short)
     assert RUNNER.list_free(world.project, []) == []
-
-
-def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    folder = open_folder(world.project.root, "box")
-    health.note_silence(folder, "no route", time.time() - RETURN_S)
-    assert RUNNER.list_free(world.project, []) == []
-    issue = world.stage.file_issue()
-    world.stage.poll()
-    assert find(world, issue).handle
-
-
-def test_a_host_without_sessions_that_has_room_again_gets_work(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    folder = open_folder(world.project.root, "box")
     with patch.object(time, "time", return_value=time.time() - RETURN_S):
-        health.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
-    assert RUNNER.list_free(world.project, []) == []
-    issue = world.stage.file_issue()
+        health.keep_report(folder, "harb", short)
+    assert RUNNER.list_free(world.project, []) == [], "it has no sessions"
+    first = world.stage.file_issue()
     world.stage.poll()
-    assert find(world, issue).handle
+    placement = find(world, first)
+    assert placement.handle
+    health.note_silence(folder, "no route", time.time() - RETURN_S)
+    assert RUNNER.list_free(world.project, [placement]) == []
+    second = world.stage.file_issue()
+    world.stage.poll()
+    assert find(world, second).handle
 
 
 def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: MakeWorld) -> None:

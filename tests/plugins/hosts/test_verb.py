@@ -59,36 +59,37 @@ def test_a_host_is_checked_added_listed_and_removed(world: World) -> None:
     assert "no host 'box'" in sm("host", "check", "box", check=False).stderr
 
 
-def test_a_host_with_something_missing_is_not_added(world: World) -> None:
-    (world.box.place / "sm.yaml").write_text("name: [")
-    done = world.stage.sm(
-        "host", "add", world.box.sshd.address, "--name", "box", *list_options(world), check=False
-    )
-    assert done.returncode == 1
-    assert "fail  box: no project 'harb' there" in done.stdout
-    assert "then: sm init --name harb" in done.stdout
-    assert done.stderr == "sm: not added: mend that, then call it again\n"
-    assert not (world.stage.config / "hosts.yaml").exists()
+def test_what_is_missing_on_a_host_is_named_with_what_to_do_and_it_is_not_added(
+    world: World,
+) -> None:
+    box = world.box
+
+    def add(*options: str, name: str = "box") -> tuple[int, str, str]:
+        words = ("host", "add", box.sshd.address, "--name", name, *list_options(world), *options)
+        done = world.stage.sm(*words, check=False)
+        assert not (world.stage.config / "hosts.yaml").exists()
+        return done.returncode, done.stdout, done.stderr
+
+    code, said, _ = add("--sm", "/nowhere/sm")
+    assert code == 1
+    assert "fail  box: no sm there" in said
+    assert "docs/HOSTS.md" in said
+
+    (box.place / "sm.yaml").write_text("name: [")
+    code, said, told = add()
+    assert code == 1
+    assert "fail  box: no project 'harb' there" in said
+    assert "then: sm init --name harb" in said
+    assert told == "sm: not added: mend that, then call it again\n"
+
+    (box.sshd.folder / "authorized_keys").write_text("")
+    _, said, _ = add(name="stranger")  # which has no connection yet
+    assert "Permission denied" in said
+    assert f"ssh-copy-id {box.sshd.address}" in said
 
 
-def test_without_sm_there_it_says_how_to_get_it(world: World) -> None:
-    done = world.stage.sm(
-        *("host", "add", world.box.sshd.address, *list_options(world), "--sm", "/nowhere/sm"),
-        check=False,
-    )
-    assert "fail  127: no sm there" in done.stdout
-    assert "docs/HOSTS.md" in done.stdout
-
-
-def test_a_stranger_is_told_how_to_be_let_in(world: World) -> None:
-    (world.box.sshd.folder / "authorized_keys").write_text("")
-    done = world.stage.sm("host", "add", world.box.sshd.address, *list_options(world), check=False)
-    assert "Permission denied" in done.stdout
-    assert f"ssh-copy-id {world.box.sshd.address}" in done.stdout
-
-
-@pytest.mark.parametrize("address", ["-oProxyCommand=x", "a b", "", "$(x)"])
-def test_an_address_can_be_no_option(world: World, address: str) -> None:
-    done = world.stage.sm("host", "add", "--name", "box", "--", address, check=False)
-    assert done.returncode == 2
-    assert "no such host" in done.stderr
+def test_an_address_can_be_no_option(world: World) -> None:
+    for address in ("-oProxyCommand=x", "a b", "", "$(x)"):
+        done = world.stage.sm("host", "add", "--name", "box", "--", address, check=False)
+        assert done.returncode == 2
+        assert "no such host" in done.stderr

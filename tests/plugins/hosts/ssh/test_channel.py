@@ -28,23 +28,17 @@ from tests.sshd import Sshd, list_children
 pytestmark = pytest.mark.long_lived
 
 
-def test_a_command_runs_there_and_its_outputs_come_back(node: SshNode) -> None:
+def test_commands_run_there_by_one_login_and_read_what_comes_from_here(
+    node: SshNode, sshd: Sshd
+) -> None:
     answer = ask(node, ["send", "nobody", "--", "hello"])
     assert answer.code == 2
     assert answer.stderr.startswith("sm: no session 'nobody'")
     assert greet(node).protocol == wire.PROTOCOL
-
-
-def test_what_a_command_reads_comes_from_here(node: SshNode) -> None:
+    link_before = find_link(node)
     answer = ask(node, ["hooks", "--help"], stdin="not read")
     assert answer.code == 0
     assert "Usage" in answer.stdout
-
-
-def test_the_second_command_needs_no_login(node: SshNode, sshd: Sshd) -> None:
-    ask(node, ["--version"])
-    link_before = find_link(node)
-    ask(node, ["--version"])
     assert find_link(node) == link_before != 0
     assert (sshd.folder / "log").read_text().count("Accepted publickey") == 1
 
@@ -186,20 +180,20 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
 def test_a_node_that_does_not_keep_to_the_protocol_is_named(
-    sshd: Sshd, root: Root, tmp_path: Path, how: str
+    sshd: Sshd, root: Root, tmp_path: Path
 ) -> None:
-    node = make_node(sshd, root, make_script(tmp_path, BROKEN[how]))
-    try:
-        with pytest.raises(NoAnswerError) as caught:
-            ask(node, ["--version"])
-    finally:
-        end_link(node)
-    assert caught.value.message.startswith("host 'box' does not answer: ")
-    assert "\x1b" not in caught.value.message
-    if how in ("no sm there", "too old", "does not understand", "is no sm"):
-        assert how in caught.value.message
+    for how, program in BROKEN.items():
+        node = make_node(sshd, root, make_script(tmp_path, program))
+        try:
+            with pytest.raises(NoAnswerError) as caught:
+                ask(node, ["--version"])
+        finally:
+            end_link(node)
+        assert caught.value.message.startswith("host 'box' does not answer: "), how
+        assert "\x1b" not in caught.value.message, how
+        if how in ("no sm there", "too old", "does not understand", "is no sm"):
+            assert how in caught.value.message
 
 
 def test_answers_that_nobody_has_asked_for_are_passed_over(
