@@ -6,8 +6,6 @@ import os
 import threading
 import time
 
-import pytest
-
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, observe, queue
 from sm.messages.queue import Message, Mode
@@ -57,12 +55,13 @@ def test_an_answer_under_way_is_not_interrupted_by_a_message(target: Session, ap
     assert api.main[1].said[-1] == "Next."
 
 
-@pytest.mark.parametrize("text", ["exit", "quit", "/clear", "!id", "1. Yes"])
-def test_text_that_it_would_act_upon_arrives_as_text(target: Session, api: Api, text: str) -> None:
-    assert send(target, text) == ACCEPTED
-    wait_for(lambda: api.main, "the request")
-    assert api.appearances(text)
-    wait_for(lambda: state(target) is State.IDLE, "the end of the turn")
+def test_text_that_it_would_act_upon_arrives_as_text(target: Session, api: Api) -> None:
+    for count, text in enumerate(("exit", "quit", "/clear", "!id", "1. Yes"), 1):
+        assert send(target, text) == ACCEPTED
+        wait_for(lambda count=count: len(api.main) == count, "the request")  # type: ignore[misc]
+        assert api.main[-1].said[-1] == text
+        wait_for(lambda: state(target) is State.IDLE, "the end of the turn")
+        wait_for(lambda: prompt(target) == "idle", "its prompt")
 
 
 def test_a_text_that_is_too_long_for_a_hook_arrives_whole(target: Session, api: Api) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from sm.adapters.emulator import show
 from sm.adapters.tmux import Tmux
@@ -14,8 +16,27 @@ from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
+from tests.real.client import Clients
+from tests.real.lasting import begin_anew, lasting_session
 from tests.real.managed import ACCEPTED, Managed, until
 from tests.real.responses import exec_command
+
+
+@pytest.fixture(scope="module")
+def listener(pinned: Clients, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Managed]:
+    """A session whose agent is the client, with room for sixty lines: it shows no more."""
+    with lasting_session(pinned.claude, tmp_path_factory.mktemp("shown")) as managed:
+        managed.start()
+        size = ("-x", "120", "-y", "120")
+        managed.tmux.command("resize-window", "-t", managed.agent.pane_id, *size)
+        yield managed
+
+
+@pytest.fixture
+def managed(listener: Managed) -> Managed:
+    """The same, idle in a new context."""
+    begin_anew(listener)
+    return listener
 
 
 def rows(count: int) -> str:
@@ -35,11 +56,6 @@ def wait_shown(tmux: Tmux, session: Session, condition: Callable[[str], bool]) -
     return wait_for(look, f"it on the screen: {tmux.capture(known.pane_id)}")
 
 
-def enlarge(managed: Managed) -> None:
-    """Make room for sixty lines: the client shows no more than its terminal has."""
-    managed.tmux.command("resize-window", "-t", managed.agent.pane_id, "-x", "120", "-y", "120")
-
-
 def last_id(managed: Managed) -> str:
     return queue.list_messages(managed.session.dir, MessageFolder.DONE)[-1].id
 
@@ -55,7 +71,6 @@ def test_what_comes_with_a_prompt_is_shown_below_it(managed: Managed) -> None:
 
 
 def test_of_a_long_text_the_beginning_is_shown_and_how_to_read_it(managed: Managed) -> None:
-    enlarge(managed)
     assert managed.send(rows(60)) == ACCEPTED
     whole = f"… all of it: sm queue s-real --show {last_id(managed)}"
     screen = wait_shown(managed.tmux, managed.session, lambda shown: whole in shown)
@@ -91,7 +106,6 @@ def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> N
 
 def test_what_comes_at_a_turns_end_is_shown_by_the_client_itself(managed: Managed) -> None:
     """All of it, so our hook says no more."""
-    enlarge(managed)
     hold = threading.Event()
     managed.api.say(Reply("Working on it, at length.", hold=hold))
     managed.send("Begin.")
@@ -119,7 +133,9 @@ def test_codex_shows_it_too(target: Session, api: Api) -> None:
     wait_for(lambda: api.appearances("Mind the gap."), "its arrival")
 
 
-def test_the_log_of_a_run_tells_each_line_once(managed: Managed) -> None:
+def test_the_log_of_a_run_tells_each_line_once(unstarted: Managed) -> None:
+    managed = unstarted
+    managed.start()
     for turn in range(6):
         managed.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
         text = rows(12).replace("it", f"turn {turn}")  # equal turns could be taken for a redrawing

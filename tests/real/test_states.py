@@ -9,8 +9,6 @@ import signal
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from sm.adapters import procfs
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
@@ -86,15 +84,14 @@ def test_an_event_of_a_cleared_context_changes_nothing(managed: Managed, api: Ap
     assert api.appearances("Begin.") == 0
 
 
-@pytest.mark.parametrize("busy", [False, True])
-def test_a_client_that_was_killed_gets_nothing_and_the_next_gets_on(
-    managed: Managed, tmux: Tmux, api: Api, tmp_path: Path, busy: bool
+def test_a_client_that_was_killed_at_work_gets_nothing_and_the_next_gets_on(
+    managed: Managed, tmux: Tmux, api: Api, tmp_path: Path
 ) -> None:
+    """One that rests is in the next test."""
     keeper = start_session(tmux, "keeper", tmp_path, ["cat"])
-    if busy:
-        api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(30)'"),)))
-        managed.send("Begin.")
-        managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
+    api.say(Reply("", (Tool.bash("python3 -c 'import time; time.sleep(30)'"),)))
+    managed.send("Begin.")
+    managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     os.kill(managed.agent.pid, signal.SIGKILL)
     wait_for(lambda: tmux.pane(managed.session.name) is None, "its end")
     assert managed.send("To nobody.") == GONE

@@ -180,11 +180,11 @@ BROKEN = {
 }
 
 
-def test_a_node_that_does_not_keep_to_the_protocol_is_named(
-    sshd: Sshd, root: Root, tmp_path: Path
-) -> None:
-    for how, program in BROKEN.items():
-        node = make_node(sshd, root, make_script(tmp_path, program))
+def test_a_node_that_does_not_keep_to_the_protocol_is_named(sshd: Sshd, tmp_path: Path) -> None:
+    for number, (how, program) in enumerate(BROKEN.items()):
+        state = tmp_path / f"state-{number}"  # what is known of one is not known of the next
+        state.mkdir(mode=0o700)
+        node = make_node(sshd, Root(state), make_script(tmp_path, program))
         try:
             with pytest.raises(NoAnswerError) as caught:
                 ask(node, ["--version"])
