@@ -81,12 +81,17 @@ def sealed_environment(folder: Path) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that holds nothing of the person who runs the tests; returns its HOME."""
-    environment = sealed_environment(tmp_path)
+    seal(monkeypatch, tmp_path)
+    return tmp_path / "home"
+
+
+def seal(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have that environment, and nothing of another one, with its HOME in `folder`."""
+    environment = sealed_environment(folder)
     for name in list(os.environ):
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return tmp_path / "home"
 
 
 @pytest.fixture

@@ -204,6 +204,7 @@ def test_agents_that_are_gone_wait_for_the_login_and_cost_no_restart(team: Team)
     assert (row["phase"], row["agent"]) == ("parked", False)
     team.log_in()
     wait_for(lambda: team.restarts() == [name], "its restart", 30.0)
+    wait_for(team.resumed, "one of the others to try")
     assert len(team.resumed()) == 1
 
 

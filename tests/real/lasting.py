@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from sm.adapters.tmux import Tmux
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
-from tests.conftest import end_tmux, sealed_environment
+from tests.conftest import end_tmux, seal
 from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.managed import Managed
@@ -28,10 +27,7 @@ def sealed_place(folder: Path) -> Iterator[tuple[Tmux, Api]]:
     """What each test has of its own: an environment, a tmux server and an API, all ending here."""
     socket = f"sm-test-{secrets.token_hex(4)}"
     with pytest.MonkeyPatch.context() as patch, Api() as api:
-        for name in list(os.environ):
-            patch.delenv(name)
-        for name, value in sealed_environment(folder).items():
-            patch.setenv(name, value)
+        seal(patch, folder)
         yield Tmux(socket), api
         end_tmux(socket)
 

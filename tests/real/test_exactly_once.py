@@ -45,7 +45,7 @@ SEEDS = (0, 2) if "SM_SOAK_MESSAGES" in _given else (0,)
 EARLY, EARLY_SEED, HUGE_SEED = 20, SEEDS[0], SEEDS[-1]
 """So many are sent one upon another as the client starts; where there is a text of 200 KB."""
 MESSAGES, KILLS = (
-    int(_given.get("SM_SOAK_MESSAGES", "80")),
+    int(_given.get("SM_SOAK_MESSAGES", "56")),
     int(_given.get("SM_SOAK_KILLS", "14")),
 )
 TIMEOUT_S = 900 + MESSAGES + KILLS
@@ -59,7 +59,7 @@ CRASHES = (
 
 def some_text(chance: random.Random, number: int, *, huge: bool) -> str:
     """A text that no other contains: a byte, or from a line to a thousand, of 200 KB if `huge`."""
-    if number == 60:
+    if number == 40:
         return TINY
     size = chance.choice([1, 5, 40, 300, 900, 3000, 8000])
     if number % 100 == 50:
@@ -250,7 +250,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
         if model.is_full:
             await_compaction(managed)
         met[met_now := mood(managed, model)] += 1
-        model.is_full = number > 60 and not met["compacting"]
+        model.is_full = number > 40 and not met["compacting"]
         outcome = managed.send(text, mode, ident)
         assert outcome.status is not Status.REFUSED, outcome
         sent[ident] = f"{number}, {mode}, while {met_now}: {outcome}"
