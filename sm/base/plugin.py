@@ -55,7 +55,7 @@ class Verb(NamedTuple):
 
 
 class ForgeKind(NamedTuple):
-    """A kind of forge: a module or object such as `sm.adapters.forge.kinds.Kind`.
+    """A kind of forge: a module or object such as `sm.adapters.forge.kinds.ForgeOpener`.
 
     `settings` is where a subclass of `sm.config.forges.ForgeSettings` stands, its tag the kind. It
     is imported with the configuration, so its module imports little. With `chooser`, a function
@@ -68,7 +68,7 @@ class ForgeKind(NamedTuple):
 
 
 class TrackerKind(NamedTuple):
-    """A kind of tracker: a module or object such as `sm.adapters.forge.tracker.Kind`.
+    """A kind of tracker: a module or object such as `sm.adapters.forge.tracker.TrackerOpener`.
 
     `settings` is where a subclass of `sm.config.forges.TrackerSettings` stands, its tag the kind.
     """
@@ -141,7 +141,7 @@ class Part(NamedTuple):
     """A place; of a verb, a `Verb`; of a forge or tracker, its kind."""
 
 
-class Failure(NamedTuple):
+class PluginFailure(NamedTuple):
     """A plugin, or a part of it, that is not used, and why."""
 
     plugin: str
@@ -159,7 +159,7 @@ class Registry:
         """Store `find`; it is first called when a part is asked for."""
         self._find = find
         self._parts: dict[Kind, dict[str, Part]] | None = None
-        self._failures: list[Failure] = []
+        self._failures: list[PluginFailure] = []
         self._places: dict[str, Place] = {}
 
     def list_parts(self, kind: Kind) -> Mapping[str, Part]:
@@ -176,7 +176,7 @@ class Registry:
         modules = [place.partition(":")[0] for place in self._places.values()]
         return {"sm", *(module.partition(".")[0] for module in modules)}
 
-    def list_failures(self) -> list[Failure]:
+    def list_failures(self) -> list[PluginFailure]:
         """Return each plugin, or part of one, that cannot be used, with the reason."""
         self.list_parts("verbs")
         return self._failures
@@ -184,17 +184,17 @@ class Registry:
     def _take(self, name: str, place: Place) -> None:
         if name in self._places:
             why = f"'{place}' is left out: plugin '{name}' is '{self._places[name]}'"
-            self._failures.append(Failure(name, why))
+            self._failures.append(PluginFailure(name, why))
             return
         self._places[name] = place
         try:
             plugin = load(place)
         except Exception as error:  # whatever is wrong with it stops nothing else
-            self._failures.append(Failure(name, describe(error)))
+            self._failures.append(PluginFailure(name, describe(error)))
             return
         if not isinstance(plugin, Plugin):
             why = f"'{place}' is a {type(plugin).__name__}, no sm.base.plugin.Plugin"
-            self._failures.append(Failure(name, why))
+            self._failures.append(PluginFailure(name, why))
             return
         for kind in KINDS:
             self._add(name, kind, getattr(plugin, kind))
@@ -205,7 +205,9 @@ class Registry:
         for name, entry in added.items():
             if name in known:
                 owner = known[name].plugin
-                self._failures.append(Failure(plugin, f"{kind}: '{name}' is of plugin '{owner}'"))
+                self._failures.append(
+                    PluginFailure(plugin, f"{kind}: '{name}' is of plugin '{owner}'")
+                )
             else:
                 known[name] = Part(plugin, name, entry)
 
@@ -269,15 +271,15 @@ def list_packages() -> set[str]:
     return _registry.list_packages()
 
 
-def list_failures() -> list[Failure]:
+def list_failures() -> list[PluginFailure]:
     """Return each plugin, or part of one, that cannot be used, with the reason."""
     return _registry.list_failures()
 
 
-def list_clashes(kind: Kind, taken: Collection[str]) -> list[Failure]:
+def list_clashes(kind: Kind, taken: Collection[str]) -> list[PluginFailure]:
     """Return the parts of a kind that are never used, because `sm` has their names itself."""
     return [
-        Failure(part.plugin, f"{kind}: '{name}' is a name of sm's own")
+        PluginFailure(part.plugin, f"{kind}: '{name}' is a name of sm's own")
         for name, part in list_parts(kind).items()
         if name in taken
     ]

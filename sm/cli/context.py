@@ -21,7 +21,7 @@ from sm.views.times import format_age
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sm.cli.table import Column
+    from sm.cli.table import TableColumn
     from sm.sessions.session import AnySession
     from sm.views.contexts import Gauge
 
@@ -213,23 +213,23 @@ def _details(one: Gauge) -> Iterator[tuple[str, str]]:
     yield from (("note", text) for text in one.notes)
 
 
-def _columns() -> tuple[Column, ...]:
+def _columns() -> tuple[TableColumn, ...]:
     """Return the columns of the table; a terminal has the notes below it."""
-    from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column
+    from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, TableColumn
 
     return (
-        Column("Name", lambda one: one.name, share=2),
-        Column("Context", _percent),
-        Column("Tokens", lambda one: _count(one.tokens)),
-        Column("Window", lambda one: _count(one.window), WIDE),
-        Column(
+        TableColumn("Name", lambda one: one.name, share=2),
+        TableColumn("Context", _percent),
+        TableColumn("Tokens", lambda one: _count(one.tokens)),
+        TableColumn("Window", lambda one: _count(one.window), WIDE),
+        TableColumn(
             "Seen",
             lambda one: "" if one.age_s is None else format_age(one.age_s),
             least=LONGEST_AGE,
         ),
-        Column("Told", lambda one: one.told, coloured=True),
-        Column("Next", lambda one: one.next[0] if one.next else ""),
-        Column("Replaced", _replaced, share=3),
-        Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
-        Column("Note", lambda one: "; ".join(one.notes)),
+        TableColumn("Told", lambda one: one.told, coloured=True),
+        TableColumn("Next", lambda one: one.next[0] if one.next else ""),
+        TableColumn("Replaced", _replaced, share=3),
+        TableColumn("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
+        TableColumn("Note", lambda one: "; ".join(one.notes)),
     )

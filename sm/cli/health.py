@@ -16,7 +16,7 @@ from sm.cli.words import print_json
 from sm.views.times import format_age, format_moment, format_span
 
 if TYPE_CHECKING:
-    from sm.cli.table import Column
+    from sm.cli.table import TableColumn
     from sm.sessions.machine import Machine
     from sm.views.health import Recorded
 
@@ -64,20 +64,20 @@ def _show(found: list[Recorded]) -> None:
         say_lines(list_plain_lines(found, _columns()))
 
 
-def _columns() -> tuple[Column, ...]:
-    from sm.cli.table import NARROW, VERY_WIDE, WIDE, Column
+def _columns() -> tuple[TableColumn, ...]:
+    from sm.cli.table import NARROW, VERY_WIDE, WIDE, TableColumn
 
     return (
-        Column("When", lambda row: format_moment(row.entry.at), WIDE),
-        Column("Age", lambda row: format_age(time.time() - row.entry.at), NARROW, WIDE),
-        Column("Session", lambda row: row.name),
-        Column("Status", lambda row: str(row.entry.status), coloured=True),
-        Column("Cause", lambda row: str(row.entry.details.cause)),
-        Column("Context", _context),
-        Column("Took", lambda row: format_span(row.entry.details.cycle_duration_ms / 1000)),
-        Column("Outcome", _outcome, share=2),
-        Column("Steps", _steps, VERY_WIDE, share=3),
-        Column("Document", lambda row: row.entry.details.handoff_file, VERY_WIDE, share=2),
+        TableColumn("When", lambda row: format_moment(row.entry.at), WIDE),
+        TableColumn("Age", lambda row: format_age(time.time() - row.entry.at), NARROW, WIDE),
+        TableColumn("Session", lambda row: row.name),
+        TableColumn("Status", lambda row: str(row.entry.status), coloured=True),
+        TableColumn("Cause", lambda row: str(row.entry.details.cause)),
+        TableColumn("Context", _context),
+        TableColumn("Took", lambda row: format_span(row.entry.details.cycle_duration_ms / 1000)),
+        TableColumn("Outcome", _outcome, share=2),
+        TableColumn("Steps", _steps, VERY_WIDE, share=3),
+        TableColumn("Document", lambda row: row.entry.details.handoff_file, VERY_WIDE, share=2),
     )
 
 

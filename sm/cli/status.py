@@ -27,7 +27,7 @@ from sm.views.times import format_age
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from sm.cli.table import Column
+    from sm.cli.table import TableColumn
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.views.open_need import OpenNeed
@@ -192,7 +192,7 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
         yield from (f"{label} {text}" for label, text in _notes(one))
 
 
-def _rows(one: Overview) -> tuple[Sequence[object], Sequence[Column]]:
+def _rows(one: Overview) -> tuple[Sequence[object], Sequence[TableColumn]]:
     from sm.cli.table import COLUMNS, KIN, add_figures, add_host
 
     if one.ad_hoc:

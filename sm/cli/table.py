@@ -25,7 +25,7 @@ UNBOUNDED = 10**6
 """Need of a column that takes whatever room there is."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """Column of a table, shown from `narrowest` up to below `widest`.
 
     `share` is its part of scarce room. A column is at least `least` characters wide: a cell that
@@ -111,74 +111,76 @@ def _waits_for_shortly(row: SessionRow) -> str:
 
 
 COLUMNS = (
-    Column("#", lambda row: str(row.issue), right=True),
-    Column("Title", lambda row: row.title, share=7, steady=True),
-    Column("Session", lambda row: row.id, ROOMY),
-    Column(
+    TableColumn("#", lambda row: str(row.issue), right=True),
+    TableColumn("Title", lambda row: row.title, share=7, steady=True),
+    TableColumn("Session", lambda row: row.id, ROOMY),
+    TableColumn(
         "Phase",
         lambda row: row.state,
         longest=_longest(state for state, _ in STATES),
         coloured=True,
     ),
-    Column(
+    TableColumn(
         "PR",
         lambda row: str(row.pull) if row.pull else "",
         widest=VERY_WIDE,
         yields=True,
         right=True,
     ),
-    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True, yields=True),
-    Column(
+    TableColumn(
+        "CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True, yields=True
+    ),
+    TableColumn(
         "Review",
         lambda row: row.review,
         longest=_longest(VERDICTS.values()),
         coloured=True,
         yields=True,
     ),
-    Column("Tries", format_tries, widest=ROOMY, yields=True),
-    Column("Attempts", describe_attempts, ROOMY, yields=True),
-    Column("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
-    Column("Last event", _last_event, WIDE, share=3, grows=_growing),
-    Column("Waits for", _waits_for_shortly, widest=VERY_WIDE, share=5),
-    Column("Waits for", _waits_for, VERY_WIDE, share=3),
-    Column("Worktree", lambda row: row.cwd, VERY_WIDE),
+    TableColumn("Tries", format_tries, widest=ROOMY, yields=True),
+    TableColumn("Attempts", describe_attempts, ROOMY, yields=True),
+    TableColumn("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
+    TableColumn("Last event", _last_event, WIDE, share=3, grows=_growing),
+    TableColumn("Waits for", _waits_for_shortly, widest=VERY_WIDE, share=5),
+    TableColumn("Waits for", _waits_for, VERY_WIDE, share=3),
+    TableColumn("Worktree", lambda row: row.cwd, VERY_WIDE),
 )
 
 
 KIN = (
-    Column("Name", lambda row: row.name, share=2, steady=True),
-    Column("State", lambda row: row.state, coloured=True),
-    Column(
+    TableColumn("Name", lambda row: row.name, share=2, steady=True),
+    TableColumn("State", lambda row: row.state, coloured=True),
+    TableColumn(
         "For",
         lambda row: tell_age(row.state_since),
         WIDE,
         least=LONGEST_AGE,
     ),
-    Column("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
-    Column("Agent", lambda row: row.provider),
-    Column("Waiting", lambda row: str(row.queued) if row.queued else ""),
-    Column("Id", lambda row: row.id),
-    Column("Parent", lambda row: row.parent, WIDE),
-    Column("Directory", lambda row: row.cwd, share=3),
+    TableColumn("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
+    TableColumn("Agent", lambda row: row.provider),
+    TableColumn("Waiting", lambda row: str(row.queued) if row.queued else ""),
+    TableColumn("Id", lambda row: row.id),
+    TableColumn("Parent", lambda row: row.parent, WIDE),
+    TableColumn("Directory", lambda row: row.cwd, share=3),
 )
 """Columns of sessions that work on no issue."""
 
 
-HOST = Column("Host", lambda row: row.host, share=1)
+HOST = TableColumn("Host", lambda row: row.host, share=1)
 
 
-def add_host(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+def add_host(of: Sequence[TableColumn], rows: Sequence[Any]) -> list[TableColumn]:
     """Return the columns and one for the machine behind the title, if any row has another."""
     if not any(row.host for row in rows):
         return list(of)
     return [*of[:2], HOST, *of[2:]]
 
 
-def add_figures(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+def add_figures(of: Sequence[TableColumn], rows: Sequence[Any]) -> list[TableColumn]:
     """Return the columns and one for each kind of figure that any row has, behind the age."""
     headers = list_headers() if any(row.figures for row in rows) else {}
     added = [
-        Column(
+        TableColumn(
             header,
             partial(_show_figure, name),
             longest=LONGEST_FIGURE,
@@ -197,12 +199,14 @@ def _show_figure(name: str, row: Any) -> str:
     return figure.shown if figure else ""
 
 
-def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
+def choose_columns(width: int, of: Sequence[TableColumn] = COLUMNS) -> list[TableColumn]:
     """Return the columns that a table of `width` characters has room for."""
     return [column for column in of if column.narrowest <= width < column.widest]
 
 
-def _choose_telling(width: int, of: Sequence[Column], rows: Sequence[object]) -> list[Column]:
+def _choose_telling(
+    width: int, of: Sequence[TableColumn], rows: Sequence[object]
+) -> list[TableColumn]:
     """Choose the fitting columns that say something of these rows."""
     fitting = choose_columns(width, of)
     return [one for one in fitting if not one.yields or any(map(one.cell, rows))]
@@ -211,7 +215,7 @@ def _choose_telling(width: int, of: Sequence[Column], rows: Sequence[object]) ->
 def make_table(
     rows: Iterable[object],
     width: int | None = None,
-    of: Sequence[Column] = COLUMNS,
+    of: Sequence[TableColumn] = COLUMNS,
     *,
     live: bool = False,
     below: Sequence[Sequence[str]] = (),
@@ -271,7 +275,7 @@ def _is_room(demands: Sequence[Demand], room: int) -> bool:
 
 
 def _list_demands(
-    shown: Sequence[Column],
+    shown: Sequence[TableColumn],
     rows: Sequence[object],
     below: Sequence[Sequence[str]],
     *,
@@ -289,7 +293,7 @@ def _list_demands(
     ]
 
 
-def _demand(column: Column, cells: Sequence[str], *, live: bool) -> Demand:
+def _demand(column: TableColumn, cells: Sequence[str], *, live: bool) -> Demand:
     """Return the demand of a column with these cells; one that changes often takes its share."""
     from rich.cells import cell_len
 
@@ -311,7 +315,7 @@ def make_notes(notes: Iterable[tuple[str, Text]]) -> Table:
     return grid
 
 
-def list_plain_lines(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
+def list_plain_lines(rows: Sequence[object], of: Sequence[TableColumn] = COLUMNS) -> list[str]:
     """List the rows as lines for another program: no colours, cells up to 1,000 characters."""
     from rich.cells import cell_len
 

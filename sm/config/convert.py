@@ -20,7 +20,7 @@ from sm.base.redact import hide_address
 from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.forges import ForgeSettings
-from sm.config.read import Document
+from sm.config.read import ConfigDocument
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.section import (
     Secret,
@@ -70,7 +70,7 @@ class FoundSection(Struct, frozen=True):
     the file's defaults.
     """
 
-    document: Document
+    document: ConfigDocument
     at: KeyPath
     own: dict[str, Any]
     data: dict[str, Any]

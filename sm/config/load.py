@@ -14,7 +14,14 @@ from sm.config import allowed, duration
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import FoundSection, make_absolute
-from sm.config.read import SUFFIXES, Document, note_usable, read_document, read_raw, recall_usable
+from sm.config.read import (
+    SUFFIXES,
+    ConfigDocument,
+    note_usable,
+    read_document,
+    read_raw,
+    recall_usable,
+)
 from sm.config.schema import Config, MachineSettings
 from sm.config.shapes import Shapes, choose_shapes
 from sm.store.paths import check_name
@@ -69,7 +76,9 @@ def load_last_usable(source: Path, env: Mapping[str, str], cwd: Path) -> Config 
         return None
 
 
-def _make(source: Path, documents: Sequence[Document], env: Mapping[str, str], cwd: Path) -> Config:
+def _make(
+    source: Path, documents: Sequence[ConfigDocument], env: Mapping[str, str], cwd: Path
+) -> Config:
     shapes = choose_shapes(document.data for document in documents)
     machine = _from_env(_machine(documents, shapes), env, cwd)
     shared: dict[str, Any] = _timeout(env)
@@ -104,7 +113,7 @@ def load_machine(
     return _from_env(_machine(documents, shapes), env, cwd), source
 
 
-def _read(source: Path, cwd: Path) -> list[Document]:
+def _read(source: Path, cwd: Path) -> list[ConfigDocument]:
     return [
         read_document(path, shown, allowed.find_check(path, shown))
         for path in _files(source, cwd)
@@ -225,7 +234,9 @@ def _shorten_path(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iterator[FoundSection]:
+def _entries(
+    document: ConfigDocument, shapes: Shapes, shared: dict[str, Any]
+) -> Iterator[FoundSection]:
     """Yield the projects of one file: those of its list, else the one at its top level.
 
     `shared` are the machine's values that a project may override.
@@ -270,7 +281,7 @@ def _merge(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _select_of_machine(document: Document, shapes: Shapes) -> dict[str, Any]:
+def _select_of_machine(document: ConfigDocument, shapes: Shapes) -> dict[str, Any]:
     """Return a file's settings of the machine, without shared ones if it holds one project."""
     of_machine = shapes.machine_keys
     is_project = "projects" not in document.data and not document.data.keys() <= {*of_machine}
@@ -278,10 +289,10 @@ def _select_of_machine(document: Document, shapes: Shapes) -> dict[str, Any]:
     return {key: document.data[key] for key in keys if key in document.data}
 
 
-def _machine(documents: Sequence[Document], shapes: Shapes) -> MachineSettings:
+def _machine(documents: Sequence[ConfigDocument], shapes: Shapes) -> MachineSettings:
     """Collect the machine's settings from all files. Each profile may be in a different file."""
-    found: dict[str, tuple[Any, Document]] = {}
-    profiles: dict[str, tuple[Any, Document]] = {}
+    found: dict[str, tuple[Any, ConfigDocument]] = {}
+    profiles: dict[str, tuple[Any, ConfigDocument]] = {}
     for document in documents:
         said = _select_of_machine(document, shapes)
         machine = check_machine(FoundSection(document, (), said, said), shapes.machine)
@@ -297,7 +308,10 @@ def _machine(documents: Sequence[Document], shapes: Shapes) -> MachineSettings:
 
 
 def _add_once(
-    found: dict[str, tuple[Any, Document]], path: KeyPath, value: object, document: Document
+    found: dict[str, tuple[Any, ConfigDocument]],
+    path: KeyPath,
+    value: object,
+    document: ConfigDocument,
 ) -> None:
     """Add a key of the machine to `found`. Refuse it if another file gives it another value."""
     before, other = found.setdefault(str(path[-1]), (value, document))

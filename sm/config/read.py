@@ -25,7 +25,7 @@ SIZE_LIMIT = 1024 * 1024
 """Bytes. No configuration is as large, so a larger file is something else."""
 
 
-class Document(Struct, frozen=True):
+class ConfigDocument(Struct, frozen=True):
     """A file's keys and values; `shown` is the file's name in messages.
 
     `lines` has the line of every key, counted from 1, if the parser reports it (YAML). `mtime_ns`
@@ -44,7 +44,9 @@ class Document(Struct, frozen=True):
         return f"'{self.shown}'" + (f" (line {line})" if line else "")
 
 
-def read_document(path: Path, shown: str, check: Callable[[bytes], None] | None = None) -> Document:
+def read_document(
+    path: Path, shown: str, check: Callable[[bytes], None] | None = None
+) -> ConfigDocument:
     """Read one file; `check` may refuse its bytes before anything is made of them.
 
     Raises:
@@ -57,7 +59,7 @@ def read_document(path: Path, shown: str, check: Callable[[bytes], None] | None 
         raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
     if not isinstance(data, dict):
         raise UsageError(f"'{shown}' holds no keys: see config.example.yaml for what belongs there")
-    return Document(path, shown, data, content.lines, mtime_ns)
+    return ConfigDocument(path, shown, data, content.lines, mtime_ns)
 
 
 def _read_content(
@@ -191,7 +193,7 @@ class Usable(Struct, frozen=True):
     lines: list[tuple[KeyPath, int]]
 
 
-def note_usable(document: Document) -> None:
+def note_usable(document: ConfigDocument) -> None:
     """Note what a file holds that was just used; a failure has no effect.
 
     Its entry has the time of the file, so one look tells whether it is noted already. Of a file
@@ -206,7 +208,7 @@ def note_usable(document: Document) -> None:
     cache.put_entry(document.path, entry, USABLE, mtime_ns=document.mtime_ns)
 
 
-def recall_usable(path: Path, shown: str) -> Document | None:
+def recall_usable(path: Path, shown: str) -> ConfigDocument | None:
     """Return what the file at `path` held when it could last be used; None if that is unknown.
 
     `shown` is its name in messages.
@@ -214,4 +216,4 @@ def recall_usable(path: Path, shown: str) -> Document | None:
     entry = cache.read_entry(path, Usable, USABLE)
     if entry is None or (entry.format, entry.path) != (USABLE_FORMAT, str(path)):
         return None
-    return Document(path, shown, entry.data, dict(entry.lines))
+    return ConfigDocument(path, shown, entry.data, dict(entry.lines))

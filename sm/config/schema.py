@@ -116,7 +116,7 @@ class Ci(Section, frozen=True, rename={"poll_s": "poll", "timeout_s": "timeout"}
     ] = INFRASTRUCTURE_STEPS
 
 
-class Review(Section, frozen=True, rename={"timeout_s": "timeout"}):
+class ReviewSettings(Section, frozen=True, rename={"timeout_s": "timeout"}):
     """Who reviews the work before sm merges it."""
 
     required: Annotated[
@@ -146,7 +146,7 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
     ] = Seconds(1800)
 
 
-class Escalation(
+class EscalationSettings(
     Section,
     frozen=True,
     rename={"timeout_s": "timeout", "remind_s": "remind", "first_for_s": "first_for"},
@@ -343,9 +343,9 @@ class ProjectSettings(
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     new_worktree: NewWorktree = msgspec.field(default_factory=NewWorktree)
     ci: Ci = msgspec.field(default_factory=Ci)
-    review: Review = msgspec.field(default_factory=Review)
+    review: ReviewSettings = msgspec.field(default_factory=ReviewSettings)
     merge: Merge = msgspec.field(default_factory=Merge)
-    escalation: Escalation = msgspec.field(default_factory=Escalation)
+    escalation: EscalationSettings = msgspec.field(default_factory=EscalationSettings)
     recovery: Recovery = msgspec.field(default_factory=Recovery)
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)

@@ -12,7 +12,7 @@ import msgspec
 from sm.config import duration
 from sm.config.check import make_project
 from sm.config.convert import FoundSection
-from sm.config.read import Document
+from sm.config.read import ConfigDocument
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import choose_shapes, list_defaults
 
@@ -80,7 +80,7 @@ def check_values(values: Values, path: Path) -> ProjectSettings:
 
     """
     data = dict(values)
-    entry = FoundSection(Document(path, str(path), data), (), data, data)
+    entry = FoundSection(ConfigDocument(path, str(path), data), (), data, data)
     return make_project(entry, choose_shapes([data]).project)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.base.errors import SmError, StateError
-from sm.base.quoting import SENTENCE_LIMIT, path
+from sm.base.quotation import SENTENCE_LIMIT, path
 from sm.base.text import one_line
 from sm.context import documents, health_log, usage
 from sm.context.flags import read_flags, rearm, save_flags

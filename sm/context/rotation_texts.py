@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sm.base import quoting
+from sm.base import quotation
 from sm.context.rotation import Cause, MessageKey, MessageKind, RotationRecord
 
 BEGINS = "Read handoff from"
@@ -55,7 +55,7 @@ def write_message(
         return ask_for_document(record, key.number, folder, form)
     if key.kind is MessageKind.SECTIONS:
         return (
-            f"Add to the handoff document {quoting.path(path)} what it lacks.{missing.told}\n"
+            f"Add to the handoff document {quotation.path(path)} what it lacks.{missing.told}\n"
             "When it is whole, end your turn."
         )
     if key.kind is MessageKind.CONFIRM:
@@ -66,8 +66,8 @@ def write_message(
 def write_prompt(cause: Cause, path: str) -> str:
     """Write the first prompt of the new context; `ask_for_task` ends it, unless it hands off."""
     if cause is Cause.HANDOFF:
-        return f"Read {quoting.path(path)} and continue from where you left off."
-    return f"{BEGINS} {quoting.path(path)} and resume work"
+        return f"Read {quotation.path(path)} and continue from where you left off."
+    return f"{BEGINS} {quotation.path(path)} and resume work"
 
 
 def ask_for_task(resumed: str) -> str:
@@ -132,7 +132,7 @@ def _free(record: RotationRecord, at: datetime) -> datetime:
 def ask_for_document(record: RotationRecord, number: int, folder: str, form: Form) -> str:
     """Write the request of that number for a document of that form."""
     reason = "" if record.percent is None else f" - context at {min(record.percent, 100):.0f}%"
-    path = quoting.path(f"{folder}/{name_requested(record, number)}")
+    path = quotation.path(f"{folder}/{name_requested(record, number)}")
     then = "Your context is cleared then, and you go on from this document alone."
     if record.cause is Cause.LEAVE:
         reason = " - this machine's time is over soon"

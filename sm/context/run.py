@@ -15,7 +15,7 @@ from msgspec import structs
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import StateError, TemporaryError
 from sm.base.nonce import make_nonce
-from sm.base.quoting import SENTENCE_LIMIT
+from sm.base.quotation import SENTENCE_LIMIT
 from sm.base.text import one_line
 from sm.context import documents, rotation_files
 from sm.context.act import Relaunch, perform

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sm.base.quoting import PEER, SENTENCE_LIMIT, fence, name
+from sm.base.quotation import PEER, SENTENCE_LIMIT, fence, name
 from sm.base.text import one_line
 
 QUOTED = 600

@@ -29,7 +29,7 @@ from sm.adapters.agent.prompt_text import shorten
 from sm.base.decoder import convert
 from sm.base.errors import StateError, UsageError
 from sm.base.nonce import make_nonce
-from sm.base.quoting import take_out
+from sm.base.quotation import take_out
 from sm.base.text import utf16_length
 from sm.messages.display import summarise
 from sm.store import lock

@@ -26,7 +26,7 @@ from sm.adapters.agent.prompt_text import (
     make_hook_answer,
     mention_file,
 )
-from sm.base.quoting import take_out
+from sm.base.quotation import take_out
 from sm.messages.queue import Message
 
 

@@ -19,7 +19,7 @@ from sm.adapters.tmux import Tmux, select_plain_environment
 from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.base.nonce import make_nonce
-from sm.base.quoting import take_out
+from sm.base.quotation import take_out
 from sm.base.text import normalise
 from sm.config.check import find_variable_problem
 from sm.config.schema import AgentSettings

@@ -75,7 +75,7 @@ def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
         yield fail(error.message)
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """Checks of a plugin: of the machine once, of each project, or both. They change nothing."""
 
     machine: Callable[[Config], Iterable[Finding]] | None = None

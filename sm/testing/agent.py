@@ -30,7 +30,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 """Fields that hold arguments, and the words of which one stands in each that is not empty."""
 
 
-class Side:
+class AgentSide:
     """An agent CLI: its profile, and a program that behaves as it does. `folder` is for files."""
 
     command = ""
@@ -56,18 +56,18 @@ class Side:
 class ProfileContract:
     """Found, written down, taken as a model."""
 
-    def test_it_is_found_by_its_name_and_by_its_program(self, side: Side) -> None:
+    def test_it_is_found_by_its_name_and_by_its_program(self, side: AgentSide) -> None:
         profile = side.profile
         assert profiles.find(profile.name, {}) == profile
         if profile.program:
             assert profiles.find_by_command(f"/opt/bin/{profile.program} -x", {}) == profile
 
-    def test_its_own_command_runs_its_program(self, side: Side) -> None:
+    def test_its_own_command_runs_its_program(self, side: AgentSide) -> None:
         profile = side.profile
         if words := shlex.split(profile.command):
             assert Path(words[0]).name == profile.program
 
-    def test_it_can_stand_in_a_configuration_and_be_a_model(self, side: Side) -> None:
+    def test_it_can_stand_in_a_configuration_and_be_a_model(self, side: AgentSide) -> None:
         data: dict[str, Any] = structs.asdict(side.profile)
         del data["name"]
         lists = {key: [*one] if isinstance(one, tuple) else one for key, one in data.items()}
@@ -75,7 +75,7 @@ class ProfileContract:
         own = profiles.find("mine", {"mine": {"like": side.profile.name, "program": "mine"}})
         assert own == structs.replace(side.profile, name="mine", program="mine")
 
-    def test_each_argument_that_is_filled_in_has_its_place(self, side: Side) -> None:
+    def test_each_argument_that_is_filled_in_has_its_place(self, side: AgentSide) -> None:
         for field, words in PLACES.items():
             arguments: tuple[str, ...] = getattr(side.profile, field)
             assert not arguments or any(word in one for one in arguments for word in words), field
@@ -84,7 +84,7 @@ class ProfileContract:
 class AgentContract(ProfileContract):
     """Also read, started, typed to and ended."""
 
-    def test_its_screens_are_read(self, side: Side) -> None:
+    def test_its_screens_are_read(self, side: AgentSide) -> None:
         for prompt, shown in (
             (Prompt.IDLE, side.idle),
             (Prompt.BUSY, side.busy),
@@ -96,7 +96,7 @@ class AgentContract(ProfileContract):
                 assert (found.prompt, found.draft) == (prompt, ""), one
                 assert bool(found.question) is (prompt is Prompt.DIALOG), one
 
-    def test_it_is_started_typed_to_and_ended(self, side: Side) -> None:
+    def test_it_is_started_typed_to_and_ended(self, side: AgentSide) -> None:
         found = side.probe()
         assert [one for one in found if one.level is not Level.OK] == []
         assert len(found) > 2, "it was tried"

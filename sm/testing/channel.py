@@ -26,7 +26,7 @@ NEWS = Word("m3", "It was merged.", "was merged", need=MERGE)
 REMINDER = Word("m4", "Still: which colour?", "still needs a person", need=ASKS)
 
 
-class Side:
+class ChannelSide:
     """The person at the other end of a channel, and the session that asks."""
 
     place: ClassVar[str] = ""
@@ -68,7 +68,7 @@ def make_session(project: Project) -> IssueSession:
     return session
 
 
-def get_answers(side: Side) -> list[str]:
+def get_answers(side: ChannelSide) -> list[str]:
     """What the session's next pass finds as the answers to its question."""
     side.open().listen()
     project = side.session.project
@@ -80,38 +80,38 @@ def get_answers(side: Side) -> list[str]:
 class ChannelContract:
     """Told once, found when answered, settled for good."""
 
-    def test_it_is_among_the_channels_of_the_session(self, side: Side) -> None:
+    def test_it_is_among_the_channels_of_the_session(self, side: ChannelSide) -> None:
         assert side.open() in people.open_channels(side.session)
         assert side.open().place == side.place
 
-    def test_nothing_is_there_before_anything_is_said(self, side: Side) -> None:
+    def test_nothing_is_there_before_anything_is_said(self, side: ChannelSide) -> None:
         assert side.read() == []
         assert get_answers(side) == []
         side.open().settle()
         assert side.read() == []
 
-    def test_what_is_asked_twice_is_there_once(self, side: Side) -> None:
+    def test_what_is_asked_twice_is_there_once(self, side: ChannelSide) -> None:
         """The process that has asked may die before it can note that."""
         for _ in range(2):
             side.open().ask(QUESTION)
         [read] = side.read()
         assert "hich colour?" in read
 
-    def test_another_question_is_another(self, side: Side) -> None:
+    def test_another_question_is_another(self, side: ChannelSide) -> None:
         side.open().ask(QUESTION)
         side.open().ask(NEXT)
         read = side.read()  # commands run side by side
         assert len(read) == 2
         assert any("hich size?" in text for text in read)
 
-    def test_what_is_told_twice_is_there_once_at_most(self, side: Side) -> None:
+    def test_what_is_told_twice_is_there_once_at_most(self, side: ChannelSide) -> None:
         for word, count in ((NEWS, 1), (REMINDER, 2)):
             for _ in range(2):
                 channel = side.open()
                 (channel.remind if word is REMINDER else channel.tell)(word)
             assert len(side.read()) in (0, count)
 
-    def test_an_answer_is_found_once(self, side: Side) -> None:
+    def test_an_answer_is_found_once(self, side: ChannelSide) -> None:
         side.open().ask(QUESTION)
         assert get_answers(side) == []
         assert bool(side.open().name_way()) is side.answers
@@ -121,7 +121,7 @@ class ChannelContract:
         assert get_answers(side) == ["Blue."]
         assert get_answers(side) == ["Blue."]
 
-    def test_what_is_settled_waits_for_nobody_and_is_settled_once(self, side: Side) -> None:
+    def test_what_is_settled_waits_for_nobody_and_is_settled_once(self, side: ChannelSide) -> None:
         side.open().ask(QUESTION)
         told = side.read()
         for _ in range(2):

@@ -65,7 +65,7 @@ def push(bare: Path, branch: str, name: str = "work.txt", content: str = "work\n
     return done.stdout.decode().strip()
 
 
-class Side(Protocol):
+class ForgeSide(Protocol):
     """A forge and the world around it: what others do there. Its repository has a branch `main`."""
 
     def open(self) -> Forge:
@@ -90,7 +90,7 @@ class ForgeContract:
 
     # Observing
 
-    def test_what_is_filed_is_observed(self, side: Side) -> None:
+    def test_what_is_filed_is_observed(self, side: ForgeSide) -> None:
         side.admit("ada")
         forge = side.open()
         filed = forge.issues.add("Mend it", "It is broken.", ["backlog"], author="ada")
@@ -100,7 +100,7 @@ class ForgeContract:
         assert abs(seen.at - time.time()) < 60
         assert forge.issues.read(filed.number).body == "It is broken."
 
-    def test_an_observation_goes_on_from_the_last_one(self, side: Side) -> None:
+    def test_an_observation_goes_on_from_the_last_one(self, side: ForgeSide) -> None:
         forge = side.open()
         first, second = (forge.issues.add(title, author="ada").number for title in ("a", "b"))
         since = forge.observe()
@@ -110,7 +110,7 @@ class ForgeContract:
         assert [issue.number for issue in seen.issues] == [first, second, third]
         assert {issue.number: issue.labels for issue in seen.issues}[second] == ("blocked",)
 
-    def test_an_observation_that_was_lost_is_made_again(self, side: Side) -> None:
+    def test_an_observation_that_was_lost_is_made_again(self, side: ForgeSide) -> None:
         """A forge remembers no observation: its caller may not have been able to keep it."""
         forge = side.open()
         number = forge.issues.add("a", author="ada").number
@@ -120,7 +120,7 @@ class ForgeContract:
         assert lost.issues == again.issues
         assert again.issues[0].state is IssueState.CLOSED
 
-    def test_nothing_changes_where_nothing_has(self, side: Side) -> None:
+    def test_nothing_changes_where_nothing_has(self, side: ForgeSide) -> None:
         forge = side.open()
         side.push("fix/1")
         forge.issues.add("a", author="ada")
@@ -130,14 +130,14 @@ class ForgeContract:
         assert (seen.issues, seen.pulls, seen.writers) == (since.issues, since.pulls, since.writers)
         assert not forge.is_stale(seen)
 
-    def test_validators_come_back_as_they_were_kept(self, side: Side) -> None:
+    def test_validators_come_back_as_they_were_kept(self, side: ForgeSide) -> None:
         """Validators are kept in a file, between processes."""
         forge = side.open()
         forge.issues.add("a", author="ada")
         kept = msgspec.json.encode(forge.observe())
         assert side.open().observe(decode(kept, Batch)).issues
 
-    def test_checks_come_with_their_heads_and_without_a_log(self, side: Side) -> None:
+    def test_checks_come_with_their_heads_and_without_a_log(self, side: ForgeSide) -> None:
         forge = side.open()
         head = side.push("fix/1")
         forge.pulls.open("fix/1", "main", "a", author=BOT)
@@ -150,7 +150,7 @@ class ForgeContract:
         assert pull.check.log == ""
         assert forge.checks.read(head).log.rstrip() == LOG.rstrip()
 
-    def test_a_push_moves_the_head_and_its_check(self, side: Side) -> None:
+    def test_a_push_moves_the_head_and_its_check(self, side: ForgeSide) -> None:
         forge = side.open()
         side.finish(side.push("fix/1"), CheckState.SUCCESS)
         forge.pulls.open("fix/1", "main", "a", author=BOT)
@@ -160,7 +160,7 @@ class ForgeContract:
         [pull] = forge.observe(since).pulls
         assert (pull.head, pull.check.state) == (new, CheckState.PENDING)
 
-    def test_a_conflict_is_observed(self, side: Side) -> None:
+    def test_a_conflict_is_observed(self, side: ForgeSide) -> None:
         forge = side.open()
         side.push("fix/1", content="one\n")
         side.push("fix/2", content="other\n")
@@ -177,7 +177,7 @@ class ForgeContract:
 
         assert wait_until(is_seen, SEEN_S, 0.05), "the conflict is not seen"
 
-    def test_those_who_may_push_are_observed_as_writers(self, side: Side) -> None:
+    def test_those_who_may_push_are_observed_as_writers(self, side: ForgeSide) -> None:
         side.admit("ada", "rita")
         forge = side.open()
         number = forge.issues.add("a", author="ada").number
@@ -189,7 +189,7 @@ class ForgeContract:
 
     # Writing twice
 
-    def test_a_comment_with_a_marker_stands_there_once(self, side: Side) -> None:
+    def test_a_comment_with_a_marker_stands_there_once(self, side: ForgeSide) -> None:
         forge = side.open()
         number = forge.issues.add("a", author="ada").number
         assert forge.issues.comment(number, "Hello.", author=BOT, marker="m1")
@@ -197,7 +197,7 @@ class ForgeContract:
         [comment] = forge.issues.read(number).comments
         assert (comment.author, comment.body, comment.marker) == (BOT, "Hello.", "m1")
 
-    def test_a_pull_request_has_comments_too(self, side: Side) -> None:
+    def test_a_pull_request_has_comments_too(self, side: ForgeSide) -> None:
         forge = side.open()
         side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -205,7 +205,7 @@ class ForgeContract:
         assert not forge.pulls.comment(number, "Hello.", author=BOT, marker="m1")
         assert [comment.body for comment in forge.pulls.read(number).comments] == ["Hello."]
 
-    def test_a_branch_is_offered_once(self, side: Side) -> None:
+    def test_a_branch_is_offered_once(self, side: ForgeSide) -> None:
         forge = side.open()
         head = side.push("fix/1")
         first = forge.pulls.open("fix/1", "main", "a", "Closes #1", author=BOT)
@@ -216,7 +216,7 @@ class ForgeContract:
         assert found.number == first.number
         assert forge.pulls.find_newest("fix/2") is None
 
-    def test_labels_and_states_may_be_set_twice(self, side: Side) -> None:
+    def test_labels_and_states_may_be_set_twice(self, side: ForgeSide) -> None:
         side.admit("ada")
         forge = side.open()
         number = forge.issues.add("a", labels=["backlog"], author="ada").number
@@ -232,7 +232,7 @@ class ForgeContract:
             assert forge.issues.reopen(number).state is IssueState.OPEN
         assert [issue.number for issue in forge.issues.find(labels=["blocked"])[0]] == [number]
 
-    def test_a_merge_is_done_once(self, side: Side) -> None:
+    def test_a_merge_is_done_once(self, side: ForgeSide) -> None:
         forge = side.open()
         head = side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -245,7 +245,7 @@ class ForgeContract:
         with refusing(PullClosedError):
             forge.pulls.close(number)
 
-    def test_a_closed_pull_request_stays_closed(self, side: Side) -> None:
+    def test_a_closed_pull_request_stays_closed(self, side: ForgeSide) -> None:
         forge = side.open()
         side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -256,7 +256,7 @@ class ForgeContract:
 
     # Refusals
 
-    def test_another_head_than_the_reviewed_one_is_not_merged(self, side: Side) -> None:
+    def test_another_head_than_the_reviewed_one_is_not_merged(self, side: ForgeSide) -> None:
         forge = side.open()
         old = side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -264,7 +264,7 @@ class ForgeContract:
         with refusing(HeadMovedError):
             forge.pulls.merge(number, head=old, author=BOT)
 
-    def test_what_is_not_there_is_not_found(self, side: Side) -> None:
+    def test_what_is_not_there_is_not_found(self, side: ForgeSide) -> None:
         forge = side.open()
         for ask in (forge.issues.read, forge.pulls.read, forge.is_pull, forge.issues.close):
             with refusing(NotFoundError):
@@ -275,7 +275,7 @@ class ForgeContract:
             forge.pulls.open("fix/7", "main", "a", author=BOT)
         assert forge.branch_head("fix/7") == ""
 
-    def test_issues_and_pull_requests_are_told_apart(self, side: Side) -> None:
+    def test_issues_and_pull_requests_are_told_apart(self, side: ForgeSide) -> None:
         """Where they are numbered apart, the second pull request has not the issue's number."""
         forge = side.open()
         issue = forge.issues.add("a", author="ada").number
@@ -288,7 +288,7 @@ class ForgeContract:
         with refusing(NotFoundError):
             forge.issues.read(pulls[1])
 
-    def test_a_branch_without_work_is_not_offered(self, side: Side) -> None:
+    def test_a_branch_without_work_is_not_offered(self, side: ForgeSide) -> None:
         forge = side.open()
         head = side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -297,7 +297,7 @@ class ForgeContract:
         with refusing(NothingToMergeError):
             forge.pulls.open("fix/1", "main", "a", author=BOT)
 
-    def test_a_text_that_others_have_changed_is_not_replaced(self, side: Side) -> None:
+    def test_a_text_that_others_have_changed_is_not_replaced(self, side: ForgeSide) -> None:
         forge = side.open()
         number = forge.issues.add("a", "old", author="ada").number
         forge.issues.edit(number, title="b", body="new", instead_of="old")
@@ -308,7 +308,7 @@ class ForgeContract:
 
     # Reviews
 
-    def test_a_review_is_of_the_commit_and_keeps_its_remarks(self, side: Side) -> None:
+    def test_a_review_is_of_the_commit_and_keeps_its_remarks(self, side: ForgeSide) -> None:
         forge = side.open()
         head = side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -322,7 +322,7 @@ class ForgeContract:
         [kept] = whole.comments
         assert (whole.body, kept.path, kept.line, kept.body) == ("No.", "work.txt", 1, "Why?")
 
-    def test_what_came_behind_a_commit_is_counted(self, side: Side) -> None:
+    def test_what_came_behind_a_commit_is_counted(self, side: ForgeSide) -> None:
         forge = side.open()
         first = side.push("fix/1")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
@@ -337,7 +337,7 @@ class ForgeContract:
         with refusing(NotFoundError):
             forge.pulls.count_commits(number, "f" * 40)
 
-    def test_the_changes_of_a_pull_request_are_shown(self, side: Side) -> None:
+    def test_the_changes_of_a_pull_request_are_shown(self, side: ForgeSide) -> None:
         forge = side.open()
         side.push("fix/1", "new.txt", "hello\n")
         number = forge.pulls.open("fix/1", "main", "a", author=BOT).number

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.web.answers import answer_failure
-from sm.web.rights import ONLY_READS, Declared, Keys, Right, Tokens, Trust
+from sm.web.rights import ONLY_READS, Declared, Keys, Right, ServerTokens, Tokenless
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(
@@ -67,15 +67,15 @@ class GuardRules(Struct, frozen=True):
     public: str = ""
     signed: str = ""
     readers: tuple[str, ...] = ()
-    trust: Trust | None = None
+    trust: Tokenless | None = None
     issues: bool = False
-    look: Callable[[], Tokens] | None = None
+    look: Callable[[], ServerTokens] | None = None
 
     @property
     def keys(self) -> Keys:
         """Tokens and trust that let a client in."""
         has_token = bool(self.token or self.readers)
-        trust = self.trust or (Trust.NOBODY if has_token else Trust.ANYONE)
+        trust = self.trust or (Tokenless.NOBODY if has_token else Tokenless.ANYONE)
         return Keys(self.token, self.readers, trust, self.look)
 
     def lets_in(self, method: str, path: str) -> bool:

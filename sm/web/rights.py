@@ -40,7 +40,7 @@ class Right(IntEnum):
     ACT = 2
 
 
-class Trust(Enum):
+class Tokenless(Enum):
     """Clients that need no token."""
 
     ANYONE = "anyone who reaches the server"
@@ -48,7 +48,7 @@ class Trust(Enum):
     NOBODY = "nobody"
 
 
-class Tokens(NamedTuple):
+class ServerTokens(NamedTuple):
     """The token of those who act, '' for none, and tokens of those who only read."""
 
     token: str = ""
@@ -64,8 +64,8 @@ class Keys(Struct, frozen=True):
 
     token: str = ""
     readers: tuple[str, ...] = ()
-    trust: Trust = Trust.ANYONE
-    look: Callable[[], Tokens] | None = None
+    trust: Tokenless = Tokenless.ANYONE
+    look: Callable[[], ServerTokens] | None = None
 
     def find_brought(self, authorization: str) -> Right:
         """Return the right that the token in this header gives."""
@@ -88,9 +88,9 @@ class Keys(Struct, frozen=True):
 
     def find_trusted(self, scope: Scope) -> Right:
         """Return the right of whoever sends this without a token."""
-        if self.trust is Trust.ANYONE:
+        if self.trust is Tokenless.ANYONE:
             return Right.ACT
-        if self.trust is Trust.OWNER and scope.get(PEER) in (os.geteuid(), 0):
+        if self.trust is Tokenless.OWNER and scope.get(PEER) in (os.geteuid(), 0):
             return Right.ACT
         return Right.NOTHING
 
@@ -131,10 +131,10 @@ class TokenFiles:
     def __init__(self, token: str, file: Path | None, readers_file: Path | None) -> None:
         """Read nothing yet; `token` is the one that acts if there is no file for it."""
         self._token, self._file, self._readers_file = token, file, readers_file
-        self._tokens, self._stamps = Tokens(), list[Stamp]()
+        self._tokens, self._stamps = ServerTokens(), list[Stamp]()
         self._told, self._said = set[str](), set[str]()
 
-    def read(self) -> Tokens:
+    def read(self) -> ServerTokens:
         """Return the tokens of the files, which are read again only when one has changed."""
         files = (one for one in (self._file, self._readers_file) if one)
         if (stamps := [find_stamp(one) for one in files]) != self._stamps or not stamps:
@@ -146,15 +146,15 @@ class TokenFiles:
             self._told = self._said
         return self._tokens
 
-    def _read(self) -> Tokens:
+    def _read(self) -> ServerTokens:
         try:
             token = read_secret(self._file) if self._file else self._token
         except UsageError as error:
             token = self._tell(error, "")
         try:
-            return Tokens(token, read_readers(self._readers_file, token))
+            return ServerTokens(token, read_readers(self._readers_file, token))
         except UsageError as error:
-            return Tokens(token, self._tell(error, ()))
+            return ServerTokens(token, self._tell(error, ()))
 
     def _tell(self, error: UsageError, nothing: T) -> T:
         """Say what is wrong once, as long as it is so."""

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
 from sm.sessions.machine import Machine
-from sm.web.rights import Declared, Keys, Right, Tokens, Trust
+from sm.web.rights import Declared, Keys, Right, ServerTokens, Tokenless
 
 
 class Entrance(Struct, frozen=True):
@@ -32,9 +32,9 @@ class Entrance(Struct, frozen=True):
     key: str = ""
     key_reads: bool = False
     readers: tuple[str, ...] = ()
-    trust: Trust = Trust.ANYONE
+    trust: Tokenless = Tokenless.ANYONE
     public: str = ""
-    look: Callable[[], Tokens] | None = None
+    look: Callable[[], ServerTokens] | None = None
 
     @property
     def keys(self) -> Keys:

@@ -15,13 +15,13 @@ from sm.plugins.forges.gitea import entry as gitea
 from sm.plugins.forges.github import entry as github
 from sm.plugins.forges.gitlab import entry as gitlab
 from sm.store.paths import Root
-from sm.testing.forge import ForgeContract, Side
+from sm.testing.forge import ForgeContract, ForgeSide
 from tests.adapters import memory_forge
 from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
 from tests.forges.sides import remote_side
 from tests.hub import make_hub
 
-KINDS: tuple[kinds.Kind, ...] = (entry, memory_forge, github, gitea, gitlab)
+KINDS: tuple[kinds.ForgeOpener, ...] = (entry, memory_forge, github, gitea, gitlab)
 """Both modules have what a kind must have: the type checker says so."""
 
 
@@ -29,7 +29,7 @@ class TestLocal(ForgeContract):
     """The embedded forge."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
+    def side(self, tmp_path: Path, root: Root) -> Iterator[ForgeSide]:
         with ExitStack() as running:
             yield LocalSide(make_hub(tmp_path, ci=CI), running)
 
@@ -38,7 +38,7 @@ class TestMemory(ForgeContract):
     """The forge in memory."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Side:
+    def side(self, tmp_path: Path) -> ForgeSide:
         return memory_side(make_hub(tmp_path))
 
 
@@ -46,7 +46,7 @@ class TestGithub(ForgeContract):
     """GitHub, over HTTP."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Iterator[Side]:
+    def side(self, tmp_path: Path) -> Iterator[ForgeSide]:
         with remote_side("github", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 
@@ -55,7 +55,7 @@ class TestForgejo(ForgeContract):
     """Forgejo, over HTTP."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Iterator[Side]:
+    def side(self, tmp_path: Path) -> Iterator[ForgeSide]:
         with remote_side("forgejo", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 
@@ -64,7 +64,7 @@ class TestGitea(ForgeContract):
     """Gitea, over HTTP."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Iterator[Side]:
+    def side(self, tmp_path: Path) -> Iterator[ForgeSide]:
         with remote_side("gitea", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 
@@ -73,7 +73,7 @@ class TestGitlab(ForgeContract):
     """GitLab, over HTTP."""
 
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Iterator[Side]:
+    def side(self, tmp_path: Path) -> Iterator[ForgeSide]:
         with remote_side("gitlab", make_hub(tmp_path), tmp_path / "kept") as side:
             yield side
 

@@ -10,7 +10,7 @@ import pytest
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.base.plugin import KINDS, Failure, Plugin, Registry, Verb
+from sm.base.plugin import KINDS, Plugin, PluginFailure, Registry, Verb
 from sm.plugins import OURS
 
 FIRST = Plugin(
@@ -46,9 +46,9 @@ def test_parts_are_found_by_kind_and_name_and_loaded_when_they_are_used() -> Non
 @pytest.mark.usefixtures("places")
 def test_a_plugin_that_cannot_be_used_is_told_of_with_its_reason() -> None:
     assert plugin.list_failures() == [
-        Failure("broken", "ModuleNotFoundError: No module named 'no'"),
-        Failure("wrong", f"'{__name__}:NONE' is a str, no sm.base.plugin.Plugin"),
-        Failure("second", "agents: 'here' is of plugin 'first'"),
+        PluginFailure("broken", "ModuleNotFoundError: No module named 'no'"),
+        PluginFailure("wrong", f"'{__name__}:NONE' is a str, no sm.base.plugin.Plugin"),
+        PluginFailure("second", "agents: 'here' is of plugin 'first'"),
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_part_that_is_missing_is_an_error_that_names_its_plugin() -> None:
 @pytest.mark.usefixtures("places")
 def test_a_part_with_a_name_of_the_core_is_told_of() -> None:
     assert plugin.list_clashes("agents", {"there", "local"}) == [
-        Failure("second", "agents: 'there' is a name of sm's own")
+        PluginFailure("second", "agents: 'there' is a name of sm's own")
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_plugin_that_raises_anything_stops_no_other(tmp_path: Path) -> None:
     try:
         found = Registry(lambda: [("odd", "raising_plugin:PLUGIN"), *PLACES.items()][:2])
         assert list(found.list_parts("verbs")) == ["try"]
-        assert found.list_failures() == [Failure("odd", "RuntimeError: no way")]
+        assert found.list_failures() == [PluginFailure("odd", "RuntimeError: no way")]
     finally:
         sys.path.remove(str(tmp_path))
 
@@ -84,7 +84,7 @@ def test_of_two_plugins_with_one_name_the_first_is_used() -> None:
     found = Registry(lambda: [("one", PLACES["first"]), ("one", PLACES["second"])])
     assert list(found.list_parts("agents")) == ["here", "gone"]
     why = f"'{PLACES['second']}' is left out: plugin 'one' is '{PLACES['first']}'"
-    assert found.list_failures() == [Failure("one", why)]
+    assert found.list_failures() == [PluginFailure("one", why)]
 
 
 def test_each_plugin_of_ours_loads_with_all_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:

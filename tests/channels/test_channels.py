@@ -18,7 +18,7 @@ from sm.store.paths import Root
 from sm.testing.channel import (
     QUESTION,
     ChannelContract,
-    Side,
+    ChannelSide,
     make_session,
     read_comments,
 )
@@ -26,7 +26,7 @@ from tests.channels.commands import await_commands
 from tests.e2e.stage import make_stage
 
 
-class IssueSide(Side):
+class IssueSide(ChannelSide):
     place: ClassVar[str] = "on the issue"
 
     def open(self) -> Channel:
@@ -41,12 +41,12 @@ class IssueSide(Side):
 
 class TestComments(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Side:
+    def side(self, tmp_path: Path, root: Root) -> ChannelSide:
         stage = make_stage(tmp_path, auto=False, settings={"trusted": ["ada"]})
         return IssueSide(make_session(stage.project))
 
 
-class VaultSide(Side):
+class VaultSide(ChannelSide):
     place: ClassVar[str] = "in the vault"
 
     @property
@@ -76,7 +76,7 @@ class VaultSide(Side):
 
 class TestVault(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Side:
+    def side(self, tmp_path: Path, root: Root) -> ChannelSide:
         settings: dict[str, object] = {"escalation": {"vault": str(tmp_path / "vault")}}
         return VaultSide(make_session(make_stage(tmp_path, auto=False, settings=settings).project))
 
@@ -85,7 +85,7 @@ class TestVault(ChannelContract):
         assert list(side.open().list_watched()) == list(side.folder.glob("*.md"))
 
 
-class CommandSide(Side):
+class CommandSide(ChannelSide):
     answers: ClassVar[bool] = False
 
     def open(self) -> Channel:
@@ -101,7 +101,7 @@ class CommandSide(Side):
 
 class TestCommand(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Side:
+    def side(self, tmp_path: Path, root: Root) -> ChannelSide:
         stage = make_stage(tmp_path, auto=False)
         told = stage.repository.clone.with_name("told")
         command = {"notify_command": f"cat >>'{told}'"}

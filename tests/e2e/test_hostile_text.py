@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.model import InlineComment, ReviewState
 from sm.adapters.forge.protocol import Forge
-from sm.base.quoting import QUOTE_LIMIT
+from sm.base.quotation import QUOTE_LIMIT
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for

@@ -10,7 +10,7 @@ from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.plugins.top import acts
 from sm.plugins.top.feed import Feed
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.views.projects import ProjectsReader
@@ -21,14 +21,14 @@ from tests.helpers import wait_for
 SOON = {"by": "agent", "remind_s": 1.0}
 
 
-def look(play: Play) -> tuple[Feed, Entry | None]:
+def look(play: Play) -> tuple[Feed, ListEntry | None]:
     """What `sm top` shows of the one session, with its need; None without one."""
     fresh = play.anew()
     feed = Feed(fresh.machine, ProjectsReader(Machine(fresh.config), [fresh]))
     seen = feed.read()
     [row] = seen.rows
     need = next((one for one in seen.needs if one.session == row.id), None)
-    return feed, Entry(row.id, row, need) if need else None
+    return feed, ListEntry(row.id, row, need) if need else None
 
 
 @pytest.mark.parametrize("play", ["forgejo"], indirect=True)

@@ -23,9 +23,9 @@ from sm.adapters.forge.model import (
     Review,
     ReviewState,
 )
-from sm.base import quoting
+from sm.base import quotation
 from sm.base.phase import Phase
-from sm.base.quoting import code, fence, name
+from sm.base.quotation import code, fence, name
 from sm.base.text import normalise
 from sm.context import rotation_texts
 from sm.context.rotation import Cause
@@ -171,8 +171,8 @@ def test_the_name_of_a_document_cannot_leave_its_quotes(words: str) -> None:
 
 
 def test_a_plain_path_is_told_as_it_is() -> None:
-    assert quoting.path("/home/ada/ü/a-b_c.md") == "/home/ada/ü/a-b_c.md"
-    assert quoting.path("/home/my docs/a.md") == '"/home/my docs/a.md"'
+    assert quotation.path("/home/ada/ü/a-b_c.md") == "/home/ada/ü/a-b_c.md"
+    assert quotation.path("/home/my docs/a.md") == '"/home/my docs/a.md"'
 
 
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.base.quoting import fence
+from sm.base.quotation import fence
 from sm.messages import queue
 from sm.messages.queue import Message, Mode
 from sm.store import lock

@@ -20,7 +20,7 @@ import pytest
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
 from sm.config.forges import ForgeSettings
-from sm.config.schema import ProjectSettings, Review
+from sm.config.schema import ProjectSettings, ReviewSettings
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import RestReader
 from tests.forges.sides import KINDS, SETTINGS
@@ -53,7 +53,7 @@ def open_live(kind: str, folder: Path) -> RestForge[RestReader]:
         name="live",
         repo=folder,
         forge=cast("ForgeSettings", settings),
-        review=Review(required=False),
+        review=ReviewSettings(required=False),
     )
     made: object = open_forge(project, None, folder)
     assert isinstance(made, RestForge)

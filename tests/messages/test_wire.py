@@ -13,7 +13,7 @@ from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import GENERIC
 from sm.adapters.agent.prompt_text import cut_pieces
-from sm.base.quoting import fence, take_out
+from sm.base.quotation import fence, take_out
 from sm.base.text import clean, utf16_length
 from sm.messages.queue import Message
 from sm.messages.wire import Match, Wire

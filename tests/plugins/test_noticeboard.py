@@ -31,7 +31,7 @@ from sm.store import journal
 from sm.store.events import FromPlugin
 from sm.store.paths import Root
 from sm.testing import agent, forge, runner
-from sm.testing.channel import NEWS, ChannelContract, Side, make_session
+from sm.testing.channel import NEWS, ChannelContract, ChannelSide, make_session
 from sm.testing.session import make_project
 from sm.views.event_words import tell
 from tests.adapters.forge_sides import CI, LocalSide
@@ -49,7 +49,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "_registry", Registry(places.items))
 
 
-class BoardSide(Side):
+class BoardSide(ChannelSide):
     answers = False
 
     def __init__(self, board: Path, session: IssueSession) -> None:
@@ -67,13 +67,13 @@ class BoardSide(Side):
 
 class TestBoard(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path) -> Side:
+    def side(self, tmp_path: Path) -> ChannelSide:
         board = tmp_path / "board"
         project = make_project(tmp_path, {"noticeboard": {"board": str(board), "keep": 3}})
         return BoardSide(board, make_session(project))
 
     def test_what_it_tells_of_itself_is_told_in_its_words(
-        self, side: Side, monkeypatch: pytest.MonkeyPatch
+        self, side: ChannelSide, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         side.open().tell(NEWS)
         events = journal.read(side.session.root.journal)
@@ -83,14 +83,14 @@ class TestBoard(ChannelContract):
         assert tell(event) == "notice-pinned: was merged", "also once the plugin is gone"
 
 
-class GivenAway(runner.Side):
+class GivenAway(runner.RunnerSide):
     def open(self) -> Runner:
         return load_runner("noticeboard")
 
 
 class TestGivenAway(runner.RunnerContract):
     @pytest.fixture
-    def side(self, tmp_path: Path) -> runner.Side:
+    def side(self, tmp_path: Path) -> runner.RunnerSide:
         board = tmp_path / "board"
         board.mkdir()
         settings = {"noticeboard": {"board": str(board), "keep": 3}}
@@ -136,7 +136,7 @@ while True:
 """A scribe: C-u erases its line, and it does nothing else."""
 
 
-class Scribe(agent.Side):
+class Scribe(agent.AgentSide):
     idle = ("scribe\n> \n",)
     busy = ("writing the minutes\n> \n",)
     dialogs = ("Shall I sign?\n> 1. Yes\n  2. No\n",)
@@ -150,7 +150,7 @@ class Scribe(agent.Side):
 @pytest.mark.long_lived
 class TestScribe(agent.AgentContract):
     @pytest.fixture
-    def side(self, tmp_path: Path) -> agent.Side:
+    def side(self, tmp_path: Path) -> agent.AgentSide:
         return Scribe(tmp_path)
 
 
@@ -164,7 +164,7 @@ class OnTheBoard(LocalSide):
 
 class TestHall(forge.ForgeContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Iterator[forge.Side]:
+    def side(self, tmp_path: Path, root: Root) -> Iterator[forge.ForgeSide]:
         with ExitStack() as running:
             yield OnTheBoard(make_hub(tmp_path, ci=CI), running)
 

@@ -336,10 +336,10 @@ def test_the_default_root_is_the_documented_one() -> None:
 def test_every_file_of_the_forge_is_in_the_table(tmp_path: Path) -> None:
     from sm.adapters.forge.local import setup
     from sm.adapters.forge.local.folder import ForgeFolder
-    from sm.adapters.forge.local.issues import Issues
+    from sm.adapters.forge.local.issues import LocalIssues
 
     setup.create(tmp_path / "forge", make_repository(tmp_path).bare)
-    Issues(ForgeFolder(tmp_path / "forge")).add("Mend it", author="ada")
+    LocalIssues(ForgeFolder(tmp_path / "forge")).add("Mend it", author="ada")
     named = " ".join(rows("The embedded forge"))
     for path in (tmp_path / "forge").iterdir():
         assert path.name in named

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.base.quoting import take_out
+from sm.base.quotation import take_out
 from sm.base.refusal import Refusal
 from sm.issues.rules.material import GitState
 from sm.issues.rules.prompts import PROMPTS, write_prompt

@@ -17,7 +17,7 @@ from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
-from sm.testing.forge import Side
+from sm.testing.forge import ForgeSide
 from tests.forges.gitea import WAYS, Gitea
 from tests.forges.sides import SETTINGS, ManyHands, RemoteSide, remote_side
 from tests.forges.state import Pull, Status
@@ -53,7 +53,7 @@ STATUSES = {
 }
 
 
-class World(Side, Protocol):
+class World(ForgeSide, Protocol):
     """A server with the world around it: what others do there."""
 
     folder: Path

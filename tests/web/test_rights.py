@@ -21,15 +21,15 @@ from sm.sessions.machine import Machine
 from sm.store.paths import Root
 from sm.web.endpoint import Endpoint
 from sm.web.guard import GuardRules
-from sm.web.rights import ONLY_READS, PEER, Keys, Right, Trust
+from sm.web.rights import ONLY_READS, PEER, Keys, Right, Tokenless
 from sm.web.sites import Entrance, Site, load_sites, make_site_routes
 from tests.plugins.page.client import Browser
 
 ACTS, READS = "a" * 32, "r" * 32
 PUBLIC = "https://sm.example.org"
 ENDPOINT_RULES = GuardRules(ACTS, readers=(READS, "s" * 32))
-BEHIND_PROXY = GuardRules(public=PUBLIC, trust=Trust.NOBODY)
-MINE = GuardRules(ACTS, trust=Trust.OWNER)
+BEHIND_PROXY = GuardRules(public=PUBLIC, trust=Tokenless.NOBODY)
+MINE = GuardRules(ACTS, trust=Tokenless.OWNER)
 
 
 def make_app(root: Root, rules: GuardRules) -> ASGIApp:
@@ -74,7 +74,7 @@ def test_nothing_is_no_token() -> None:
 
 
 def test_at_a_unix_socket_the_user_and_root_need_no_token() -> None:
-    keys = Keys(trust=Trust.OWNER)
+    keys = Keys(trust=Tokenless.OWNER)
     assert keys.find_trusted({PEER: os.geteuid()}) is keys.find_trusted({PEER: 0}) is Right.ACT
     for scope in ({PEER: 65533}, {PEER: None}, {}):
         assert keys.find_trusted(scope) is Right.NOTHING
@@ -184,7 +184,7 @@ def test_a_site_that_has_no_logins_is_closed_with_the_server(
         (BEHIND_PROXY, PUBLIC),
         (structs.replace(BEHIND_PROXY, token=ACTS), PUBLIC),
         (GuardRules(readers=(READS,)), "http://localhost:1"),
-        (GuardRules(trust=Trust.OWNER), "http://localhost:1"),
+        (GuardRules(trust=Tokenless.OWNER), "http://localhost:1"),
     ):
         client = Browser(make_app(root, rules), origin)
         assert [client.ask("GET", path, {}).status_code for path in place] == [401, 401]

@@ -17,7 +17,7 @@ from sm.adapters.agent.profile import Profile
 from sm.base import plugin
 from sm.base.errors import SmError, UsageError
 from sm.config.convert import FoundSection, convert
-from sm.config.read import Document
+from sm.config.read import ConfigDocument
 from sm.config.schema import AgentSettings
 from sm.store.paths import check_name
 
@@ -118,7 +118,7 @@ def find(name: str, overrides: Overrides) -> Profile:
         )
     if "name" in own:
         raise UsageError(f"'profiles.{name}.name' cannot be set: its key is its name")
-    entry = FoundSection(Document(Path(), f"profiles.{name}", own), (), own, own)
+    entry = FoundSection(ConfigDocument(Path(), f"profiles.{name}", own), (), own, own)
     found = convert(entry, Profile)
     changes = {key: getattr(found, key) for key in own}
     profile = structs.replace(_find_given(like), **changes, name=name)

@@ -67,7 +67,7 @@ class Style(Struct, frozen=True):
     reverse: bool = False
 
 
-class Row(Struct, frozen=True):
+class ScreenRow(Struct, frozen=True):
     """A row of the screen: its text, and a style for each character."""
 
     text: str
@@ -121,7 +121,7 @@ def split_draft(profile: Profile, draft: str) -> list[str]:
     return shown.split(GAP)
 
 
-def parse(capture: str) -> list[Row]:
+def parse(capture: str) -> list[ScreenRow]:
     """Return the rows of a capture; a style goes on over the end of a row, as tmux writes it."""
     style, rows = Style(), []
     for line in capture.split("\n"):
@@ -134,7 +134,7 @@ def parse(capture: str) -> list[Row]:
         text += line[at:]
         styles += [style] * (len(text) - len(styles))
         kept = text.rstrip(" \t\r")  # but no other blank: those are in tmux's row
-        rows.append(Row(kept, tuple(styles[: len(kept)])))
+        rows.append(ScreenRow(kept, tuple(styles[: len(kept)])))
     return rows
 
 
@@ -189,7 +189,7 @@ def _scrolled(profile: Profile, texts: list[str]) -> range | None:
     return None
 
 
-def _prompt(profile: Profile, rows: list[Row], composer: range) -> Prompt:
+def _prompt(profile: Profile, rows: list[ScreenRow], composer: range) -> Prompt:
     first = rows[composer.start]
     colour = first.styles[first.text.index(profile.glyph)].colour
     if profile.idle_colour and colour != profile.idle_colour:
@@ -198,7 +198,7 @@ def _prompt(profile: Profile, rows: list[Row], composer: range) -> Prompt:
     return Prompt.BUSY if _found(profile, profile.busy, near) else Prompt.IDLE
 
 
-def _draft(profile: Profile, rows: list[Row]) -> str:
+def _draft(profile: Profile, rows: list[ScreenRow]) -> str:
     """Return the typed text: the rows without glyph, indent and placeholder."""
     start = rows[0].text.index(profile.glyph) + len(profile.glyph)
     margin = start + 1

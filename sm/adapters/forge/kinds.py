@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OURS = {"local": "sm.adapters.forge.local.entry"}
 
 
-class Kind(Protocol):
+class ForgeOpener(Protocol):
     """Module of a kind of forge."""
 
     def open_forge(
@@ -68,7 +68,7 @@ class Kind(Protocol):
         ...
 
 
-def kind_of(settings: ForgeSettings) -> Kind:
+def kind_of(settings: ForgeSettings) -> ForgeOpener:
     """Return the module of the kind of forge that the settings name.
 
     Raises:
@@ -76,14 +76,14 @@ def kind_of(settings: ForgeSettings) -> Kind:
 
     """
     if settings.kind in OURS:
-        return cast("Kind", plugin.load(OURS[settings.kind]))
-    return cast("Kind", plugin.load_part("forges", settings.kind))
+        return cast("ForgeOpener", plugin.load(OURS[settings.kind]))
+    return cast("ForgeOpener", plugin.load_part("forges", settings.kind))
 
 
 def open_forge(
     project: ProjectSettings, config: Path | None = None, state: Path | None = None
 ) -> AnyForge:
-    """Open the forge of a project, see `Kind.open_forge`; its issues may be those of a tracker."""
+    """Open the forge of a project as `ForgeOpener` does; its issues may be those of a tracker."""
     forge = kind_of(project.forge).open_forge(project, config, state)
     if project.tracker is None:
         return cast("AnyForge", forge)  # who asks it for an issue has a number

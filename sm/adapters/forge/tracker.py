@@ -65,7 +65,7 @@ class Tracker(Protocol):
         return " ".join(f"{sign} {at}" for sign, at in times)
 
 
-class Kind(Protocol):
+class TrackerOpener(Protocol):
     """Module of a kind of tracker."""
 
     def open_tracker(self, settings: TrackerSettings, state: Path | None = None) -> Tracker:
@@ -82,11 +82,11 @@ class Kind(Protocol):
         ...
 
 
-def kind_of(settings: TrackerSettings) -> Kind:
+def kind_of(settings: TrackerSettings) -> TrackerOpener:
     """Return the module of the kind of tracker that the settings name.
 
     Raises:
         UsageError: no plugin has it.
 
     """
-    return cast("Kind", plugin.load_part("trackers", settings.kind))
+    return cast("TrackerOpener", plugin.load_part("trackers", settings.kind))

@@ -11,7 +11,7 @@ from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, Act, ActKind
 from sm.base.issue_id import read_issue
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
-from sm.base.quoting import name
+from sm.base.quotation import name
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.issues.rules.allowance import TurnAtLimit

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from sm.base.issue_id import spell
 from sm.base.need import NeedKind
-from sm.base.quoting import code
+from sm.base.quotation import code
 from sm.base.redact import redact
 from sm.base.text import normalise, one_line
 from sm.issues.rules.facts import CONTEXT_REFUSED, REMINDERS

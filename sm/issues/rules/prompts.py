@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sm.adapters.forge.model import Check, Review
-from sm.base import quoting
+from sm.base import quotation
 from sm.base.issue_id import spell
 from sm.base.phase import SENTINELS, Phase, explain_protocol
-from sm.base.quoting import SENTENCE_LIMIT, fence, first_part, name
+from sm.base.quotation import SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import format_count, one_line
 from sm.issues.rules.facts import CONTEXT_REFUSED
 from sm.issues.rules.material import Material, cite_pull, name_pull
@@ -117,7 +117,7 @@ def _moved(m: Material) -> str:
     left = f"It ran on another host. What was left there:\n{fence('attempt', m.moved, m.nonce)}"
     if not m.document:
         return left
-    return f"{left}\nBefore anything else, read its handoff document: {quoting.path(m.document)}"
+    return f"{left}\nBefore anything else, read its handoff document: {quotation.path(m.document)}"
 
 
 def _phase(m: Material) -> str:
@@ -361,14 +361,14 @@ def _limit_handoff(m: Material) -> str:
     return (
         f"[sm] Your turn was interrupted: {tell_limit(m)}. What is left is for one short turn. "
         "Create handoff document now\n"
-        f"Write it to {quoting.path(m.document)}.{m.document_form}\n"
+        f"Write it to {quotation.path(m.document)}.{m.document_form}\n"
         "Create it as a new file, and do nothing else; when it is whole, end your turn. You go on "
         "once you may spend again."
     )
 
 
 def _limit_over(m: Material) -> str:
-    where = f" You have written down how far you were: {quoting.path(m.document)}."
+    where = f" You have written down how far you were: {quotation.path(m.document)}."
     return (
         "[sm] You may go on: what kept you from spending is over."
         f"{where if m.document else ''} Go on where you were interrupted."
@@ -381,7 +381,7 @@ def _first(m: Material) -> str:
     asked = fence("question", first_part(m.words or "(no words)", name_issue_command(m)), m.nonce)
     return (
         f"[sm] {whose} asks, and you are asked before people are. It works on issue "
-        f"{spell(m.issue.number)} in {quoting.path(m.worktree)}, on branch {m.branch}:\n{asked}\n"
+        f"{spell(m.issue.number)} in {quotation.path(m.worktree)}, on branch {m.branch}:\n{asked}\n"
         f"If you know the answer: sm reply {m.project} {m.issue.number} TEXT\n"
         f"If you do not, do nothing: people are asked at {m.first_until}."
     )

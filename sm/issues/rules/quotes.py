@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm.adapters.forge.model import Check, Comment, InlineComment, Review
-from sm.base.quoting import PEER, PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part
+from sm.base.quotation import PEER, PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part
 from sm.base.text import one_line
 from sm.issues.rules.material import Material, cite_pull
 

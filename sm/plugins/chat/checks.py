@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sm.config.schema import Config
 from sm.plugins.chat.threads import database, takeover
-from sm.setup.finding import Check, Finding, ok
+from sm.setup.finding import DoctorCheck, Finding, ok
 from sm.store import sqlite_file
 from sm.store.sqlite import check_shared
 
@@ -24,4 +24,4 @@ def check_database(config: Config) -> Iterator[Finding]:
     yield ok(f"handoffs in '{path}'{told}")
 
 
-CHECK = Check(machine=check_database)
+CHECK = DoctorCheck(machine=check_database)

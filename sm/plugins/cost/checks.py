@@ -24,7 +24,7 @@ from sm.plugins.cost.settings import CostSection, find_folder, find_ledger
 from sm.sessions.launch import select_environment
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, ok, warn
 from sm.store import lock, sqlite_file
 from sm.store.paths import prefix_sessions
 from sm.store.sqlite import check_shared
@@ -71,7 +71,7 @@ def check_project(project: Project) -> Iterator[Finding]:
         )
 
 
-LEDGER = Check(machine=check_ledger, project=check_project)
+LEDGER = DoctorCheck(machine=check_ledger, project=check_project)
 
 
 def check_budget(project: Project) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def check_budget(project: Project) -> Iterator[Finding]:
         yield ok("what its agents use is limited: 'sm budget' shows it")
 
 
-BUDGET = Check(project=check_budget)
+BUDGET = DoctorCheck(project=check_budget)
 
 
 WITHOUT = "what a compaction used is known once its context has ended"
@@ -136,4 +136,4 @@ def _check_receiver(project: Project) -> Finding:
     return ok("telemetry is on: its receiver is started with the next agent")
 
 
-TELEMETRY = Check(project=check_telemetry)
+TELEMETRY = DoctorCheck(project=check_telemetry)

@@ -13,7 +13,7 @@ from sm.adapters.forge import kinds
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
-from sm.base.plugin import KINDS, Failure, Kind
+from sm.base.plugin import KINDS, Kind, PluginFailure
 from sm.cli.root import COMMANDS
 from sm.config.schema import Config, KeepFree
 from sm.config.shapes import KEYS
@@ -26,7 +26,7 @@ from sm.plugins.doctor.project import CHECKS as OF_PROJECT
 from sm.plugins.doctor.project import check_ci, check_ci_exists
 from sm.plugins.doctor.services import check_services
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, fail, guard, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, fail, guard, ok, warn
 from sm.store.paths import Root
 
 ADVICE = "mend it, install it anew, or uninstall it; all else works without it"
@@ -68,7 +68,7 @@ def _list_others() -> dict[str, list[str]]:
     return found
 
 
-def _try_others() -> Iterator[Failure]:
+def _try_others() -> Iterator[PluginFailure]:
     for kind in KINDS:
         for part in plugin.list_parts(kind).values():
             if part.plugin in OURS:
@@ -76,7 +76,7 @@ def _try_others() -> Iterator[Failure]:
             try:
                 plugin.load_entry(part)
             except SmError as error:
-                yield Failure(part.plugin, f"{kind}: {error.message}")
+                yield PluginFailure(part.plugin, f"{kind}: {error.message}")
 
 
 def examine(
@@ -107,7 +107,7 @@ def _examine(
     if isinstance(config, SmError):
         return
     yield from guard(partial(check_services, root, config))
-    added: list[Check] = [check for _, check in plugin.load_parts("checks")]
+    added: list[DoctorCheck] = [check for _, check in plugin.load_parts("checks")]
     for of_machine in filter(None, (check.machine for check in added)):
         yield from guard_plugin(partial(of_machine, config))
     of_projects = [*filter(None, (check.project for check in added))]

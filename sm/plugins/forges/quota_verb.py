@@ -15,7 +15,7 @@ from sm.config.schema import Config
 from sm.views.times import format_moment
 
 if TYPE_CHECKING:
-    from sm.cli.table import Column
+    from sm.cli.table import TableColumn
     from sm.plugins.forges.quota import Quota, SpentRequests
     from sm.sessions.project import Project
 
@@ -71,17 +71,17 @@ def _show_limits(quota: Quota) -> None:
         say(f"{where}: takes no requests until {format_moment(quota.blocked_until)}")
 
 
-def _columns() -> tuple[Column, ...]:
-    from sm.cli.table import Column
+def _columns() -> tuple[TableColumn, ...]:
+    from sm.cli.table import TableColumn
 
     return (
-        Column("Project", lambda row: row.project),
-        Column("Session", lambda row: row.spent.session or "(all)"),
-        Column("Purpose", lambda row: row.spent.purpose),
-        Column("Hour", lambda row: f"{row.spent.hour.requests:,}"),
-        Column("Points", lambda row: f"{row.spent.hour.points:,}"),
-        Column("24 h", lambda row: f"{row.spent.day.requests:,}"),
-        Column("Points 24 h", lambda row: f"{row.spent.day.points:,}"),
-        Column("Unchanged", lambda row: f"{row.spent.day.unchanged:,}"),
-        Column("Failed", lambda row: f"{row.spent.day.failed:,}"),
+        TableColumn("Project", lambda row: row.project),
+        TableColumn("Session", lambda row: row.spent.session or "(all)"),
+        TableColumn("Purpose", lambda row: row.spent.purpose),
+        TableColumn("Hour", lambda row: f"{row.spent.hour.requests:,}"),
+        TableColumn("Points", lambda row: f"{row.spent.hour.points:,}"),
+        TableColumn("24 h", lambda row: f"{row.spent.day.requests:,}"),
+        TableColumn("Points 24 h", lambda row: f"{row.spent.day.points:,}"),
+        TableColumn("Unchanged", lambda row: f"{row.spent.day.unchanged:,}"),
+        TableColumn("Failed", lambda row: f"{row.spent.day.failed:,}"),
     )

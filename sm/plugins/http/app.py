@@ -26,7 +26,7 @@ from sm.web import server
 from sm.web.answers import Answer, answer_failure, answer_success
 from sm.web.endpoint import Endpoint
 from sm.web.guard import Guard, GuardRules
-from sm.web.rights import Declared, Keys, Trust, find_answering
+from sm.web.rights import Declared, Keys, Tokenless, find_answering
 from sm.web.sites import Entrance, load_sites, make_site_routes
 from sm.web.websocket import ClosingWebSocket
 
@@ -91,7 +91,7 @@ def list_own_routes(
 ) -> list[Declared]:
     """Return all endpoints, and the description of them."""
     endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
-    needs_token = keys.trust is not Trust.ANYONE
+    needs_token = keys.trust is not Tokenless.ANYONE
     described = openapi.describe(endpoints, version, token=needs_token, readers=bool(keys.readers))
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),

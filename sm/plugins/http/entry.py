@@ -24,7 +24,7 @@ FORWARDED = 8420
 """Port on a person's own machine in the advice for a Unix socket."""
 
 
-class Entry(NamedTuple):
+class ListeningPlace(NamedTuple):
     """Address of `sm serve`, a port or the Unix socket `path`; and who is let in."""
 
     address: str
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, GuardRules]]:
+def serving(machine: Machine, entry: ListeningPlace) -> Iterator[tuple[socket.socket, GuardRules]]:
     """Listen there, and yield the socket and who may ask; print where that is.
 
     Raises:
@@ -45,7 +45,7 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Gua
     """
     from sm.web import address
     from sm.web.guard import GuardRules
-    from sm.web.rights import Trust
+    from sm.web.rights import Tokenless
     from sm.web.unix_socket import listen_at
 
     check_may_serve(machine)
@@ -55,9 +55,9 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Gua
     public = address.parse_tls_origin(entry.public_url)
     trust = None
     if public:
-        trust = Trust.NOBODY  # all that a proxy passes on comes from this machine, and from us
+        trust = Tokenless.NOBODY  # all that a proxy passes on comes from this machine, and from us
     elif entry.path:
-        trust = Trust.OWNER
+        trust = Tokenless.OWNER
     opened = (
         listen_at(entry.path, address.BACKLOG)
         if entry.path

@@ -72,7 +72,7 @@ def command(
     """
     from sm.base.version import version
     from sm.plugins.http.app import load_added, serve
-    from sm.plugins.http.entry import Entry, print_link, serving
+    from sm.plugins.http.entry import ListeningPlace, print_link, serving
     from sm.web.sites import load_sites
 
     if opened and only_reads:
@@ -85,7 +85,7 @@ def command(
     sites = load_sites()
     receivers = _make_receivers(machine)
     where = path and path.absolute()
-    entry = Entry(address, port, where, token_file, readers_file, public_url)
+    entry = ListeningPlace(address, port, where, token_file, readers_file, public_url)
     with serving(machine, entry) as (listener, rules), _keeping_services(machine):
         key = print_link(listener, rules, sites) if opened or only_reads else ""
         serve(machine, version(), listener, rules, receivers, key, key_reads=only_reads)

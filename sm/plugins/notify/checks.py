@@ -14,7 +14,7 @@ from sm.plugins.notify.outbox import Outbox, Post
 from sm.plugins.notify.overview import list_heartbeats, list_places
 from sm.plugins.notify.settings import NotifyChannel
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, fail, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, fail, ok, warn
 from sm.store.paths import Root
 
 LOST_S = 7 * 86400.0
@@ -96,4 +96,4 @@ def _check_outbox(name: str, outbox: Outbox) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(machine=check_machine, project=check_project)
+CHECK = DoctorCheck(machine=check_machine, project=check_project)

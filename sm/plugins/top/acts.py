@@ -17,7 +17,7 @@ from sm.base.errors import SmError, UsageError
 from sm.base.need import NeedKind
 from sm.issues import meters, review
 from sm.issues.meters import SetLimit
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.sessions import pause, registry
 from sm.sessions.caller import identify
 from sm.sessions.project import Project
@@ -34,7 +34,7 @@ Projects = Mapping[str, Project]
 NO_PROJECTS: Projects = MappingProxyType({})
 
 
-class Plan(Struct, frozen=True):
+class ActPlan(Struct, frozen=True):
     """An act upon an entry, before it is done; `says` is what it will do.
 
     `asks` is what a person is to write, '' for nothing; it may be left out if `optional`, and
@@ -70,11 +70,11 @@ class ShownChange(Struct, frozen=True):
     key: str
     head: str = ""
     patch: str = ""
-    plan: Plan | None = None
+    plan: ActPlan | None = None
     problem: str = ""
 
 
-def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> ShownChange:
+def read_change(root: Root, plan: ActPlan, entry: ListEntry, projects: Projects) -> ShownChange:
     """Read what the act is about; the commit and its changes are from one look at the forge."""
     try:
         project = TopFinder(root, projects).find_project(plan.act.project)
@@ -86,7 +86,7 @@ def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> Sho
     return ShownChange(plan.key, change.head, patch, at)
 
 
-def bind(root: Root, act: ActKind, entry: Entry, projects: Projects, head: str) -> Plan:
+def bind(root: Root, act: ActKind, entry: ListEntry, projects: Projects, head: str) -> ActPlan:
     """Plan the act upon the commit `head`, which may be newer than what the list knows."""
     if entry.row and entry.need and entry.row.head != head:
         need = structs.replace(entry.need, merges=False)  # what is missing there is not known yet
@@ -99,7 +99,7 @@ TYPED = frozenset({ActKind.REPLY, ActKind.SEND})
 ASKED = dict.fromkeys(TYPED, "type here")
 
 
-def choose_answer(entry: Entry) -> ActKind | None:
+def choose_answer(entry: ListEntry) -> ActKind | None:
     """Choose the act that answers the entry's need; None if there are several ways."""
     kind = entry.need.act.kind if entry.need else ActKind.SEND
     if entry.need is None or entry.over or kind in TYPED:
@@ -116,7 +116,7 @@ KEYS = {"A": ActKind.APPROVE, "C": ActKind.REQUEST_CHANGES, "M": ActKind.MERGE, 
 """Acts by their keys; only some needs offer them."""
 
 
-def list_keys(entry: Entry | None) -> list[str]:
+def list_keys(entry: ListEntry | None) -> list[str]:
     """List the keys of `KEYS` that answer the entry's need."""
     if entry is None or entry.need is None or entry.over:
         return []
@@ -126,7 +126,7 @@ def list_keys(entry: Entry | None) -> list[str]:
     return [key for key, act in KEYS.items() if act in acts]
 
 
-def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECTS) -> Plan:
+def plan(root: Root, act: ActKind, entry: ListEntry, projects: Projects = NO_PROJECTS) -> ActPlan:
     """Plan what the act would do to the entry.
 
     Raises:
@@ -143,7 +143,7 @@ def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECT
     if act is ActKind.PAUSE and _is_paused(root, entry.row):
         act = ActKind.RESUME
     says = SAYS[act].format(name=entry.name)
-    return Plan(Act(act, session=entry.row.id), entry.key, says, asks=ASKED.get(act, ""))
+    return ActPlan(Act(act, session=entry.row.id), entry.key, says, asks=ASKED.get(act, ""))
 
 
 def _is_paused(root: Root, row: SessionRow) -> bool:
@@ -161,7 +161,7 @@ SAYS = {
 }
 
 
-def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> Plan:
+def _plan_answer(root: Root, act: ActKind, entry: ListEntry, projects: Projects) -> ActPlan:
     """Plan the answer to the need, in the words of the page."""
     need = entry.need
     if need is None:
@@ -170,7 +170,7 @@ def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> 
     limits = {one.act: one for one in found}
     for offer in list_answers(need, entry.row, limits):
         if offer.act.kind is act:
-            return Plan(
+            return ActPlan(
                 structs.replace(offer.act, project=offer.act.project or need.project),
                 entry.key,
                 offer.tells,
@@ -223,7 +223,7 @@ class TopFinder:
 
 
 def carry_out(
-    root: Root, plan: Plan, text: str = "", projects: Projects = NO_PROJECTS
+    root: Root, plan: ActPlan, text: str = "", projects: Projects = NO_PROJECTS
 ) -> list[str]:
     """Carry the act out; return what came of it.
 

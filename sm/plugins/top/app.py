@@ -13,7 +13,7 @@ from sm.base.errors import SmError
 from sm.plugins.top import lines
 from sm.plugins.top.acts import KEYS, find_place
 from sm.plugins.top.dialogs import Asking
-from sm.plugins.top.view import Ask, Page
+from sm.plugins.top.view import Ask, TopPage
 
 if TYPE_CHECKING:
     from sm.views.place import Place
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Top(Asking):
     """All sessions on one screen, seen and steered by keys."""
 
-    _before_help = Page.LIST
+    _before_help = TopPage.LIST
 
     def on_key(self, event: events.Key) -> None:
         """Do what the key says; what is typed into the prompt does not come here."""
@@ -31,13 +31,13 @@ class Top(Asking):
         if self.ask is Ask.NOTHING and key in AIMED and self.has_shifted:
             self.tell("the list has just moved: press again", "bold yellow")
             return
-        if self.page is Page.HELP:
+        if self.page is TopPage.HELP:
             self._help_key(key)
         elif self.ask is not Ask.NOTHING:
             deeds = PANEL_KEYS
             if key in deeds:
                 deeds[key](self)
-        elif key in (deeds := SESSION_KEYS if self.page is Page.SESSION else LIST_KEYS):
+        elif key in (deeds := SESSION_KEYS if self.page is TopPage.SESSION else LIST_KEYS):
             deeds[key](self)
         self.show_all()
 
@@ -81,17 +81,17 @@ class Top(Asking):
         if entry is None or entry.row is None:
             self.peek()
             return
-        self.page, self.near = Page.SESSION, None
+        self.page, self.near = TopPage.SESSION, None
         self.sheet("session").top = 0
         self.read_near()
 
     def close_session(self) -> None:
         """Go back to the list."""
-        self.page, self.near = Page.LIST, None
+        self.page, self.near = TopPage.LIST, None
 
     def help(self) -> None:
         """Show what each key does."""
-        self._before_help, self.page = self.page, Page.HELP
+        self._before_help, self.page = self.page, TopPage.HELP
 
     def attach(self) -> None:
         """Show the session's terminal; this program waits meanwhile."""

@@ -7,10 +7,10 @@ from textual.widgets import Input
 from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.plugins.top import acts, lines
-from sm.plugins.top.acts import Plan, ShownChange
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.acts import ActPlan, ShownChange
+from sm.plugins.top.listing import ListEntry
 from sm.plugins.top.reader import Reading
-from sm.plugins.top.view import Ask, Page
+from sm.plugins.top.view import Ask, TopPage
 from sm.plugins.top.widgets import BREAK
 
 
@@ -67,7 +67,7 @@ class Asking(Reading):
         else:
             self.set_focus(None)
 
-    def _read_change(self, plan: Plan, entry: Entry) -> None:
+    def _read_change(self, plan: ActPlan, entry: ListEntry) -> None:
         """Read in a thread what the pull request changes: nothing is decided about it before."""
         self.change, self.sheet("peek").top = None, 0
         self.seen_head = entry.row.head if entry.row else ""
@@ -78,13 +78,13 @@ class Asking(Reading):
 
         self.run_worker(read, thread=True, group="change", exclusive=True)
 
-    def _take_change(self, plan: Plan, found: ShownChange) -> None:
+    def _take_change(self, plan: ActPlan, found: ShownChange) -> None:
         if self.plan is not plan:  # the panel is for something else by now
             return
         self.change, self.plan = found, found.plan or plan
         self.show_all()
 
-    def _find_hindrance(self, plan: Plan) -> str:
+    def _find_hindrance(self, plan: ActPlan) -> str:
         """Say why the act is not done yet; '' if nothing hinders it."""
         if plan.kind not in acts.OF_PULL:
             return ""
@@ -102,7 +102,7 @@ class Asking(Reading):
         self.sheet("peek").scroll_lines(by)
 
     @staticmethod
-    def _draft_of(plan: Plan) -> str:
+    def _draft_of(plan: ActPlan) -> str:
         """Name the draft: a message and an answer may be the same, a review is neither."""
         return plan.key if plan.kind in acts.TYPED else f"{plan.kind} {plan.key}"
 
@@ -129,7 +129,7 @@ class Asking(Reading):
         self.ask, self.plan, self.change, self.peeked = Ask.NOTHING, None, None, 0
         self.set_focus(None)
         self.prompt.value = ""
-        if self.page is not Page.SESSION:
+        if self.page is not TopPage.SESSION:
             self.near = None
 
     def confirm(self) -> None:
@@ -158,7 +158,7 @@ class Asking(Reading):
             self._carry_out(plan, text)
         self.show_all()
 
-    def _carry_out(self, plan: Plan, text: str) -> None:
+    def _carry_out(self, plan: ActPlan, text: str) -> None:
         """Carry it out in a thread, and say what came of it."""
         self.tell(f"{plan.says.partition(':')[0].partition('?')[0]} …", lines.DIM)
 
@@ -173,7 +173,7 @@ class Asking(Reading):
 
         self.run_worker(work, thread=True, group="acts")
 
-    def _refuse(self, plan: Plan, text: str, why: str) -> None:
+    def _refuse(self, plan: ActPlan, text: str, why: str) -> None:
         """Say why it was not done, and keep what was typed."""
         if text:
             self.drafts.setdefault(self._draft_of(plan), text.replace("\n", BREAK))

@@ -14,7 +14,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from sm.base.need import NeedKind
 from sm.base.text import one_line, printable
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.open_need import OpenNeed
 from sm.views.poll_absence import START
@@ -81,7 +81,7 @@ class Column(NamedTuple):
     """A column that is shown from `narrowest` on. One with a `share` has its part of the room."""
 
     header: str
-    cell: Callable[[Entry, Look], Line]
+    cell: Callable[[ListEntry, Look], Line]
     narrowest: int = 0
     least: int = 0
     most: int = 1000
@@ -89,25 +89,25 @@ class Column(NamedTuple):
     right: bool = False
 
 
-def _mark(entry: Entry, _look: Look) -> Line:
+def _mark(entry: ListEntry, _look: Look) -> Line:
     return (("!", NEED),) if entry.needs_person else ()
 
 
-def _name(entry: Entry, _look: Look) -> Line:
+def _name(entry: ListEntry, _look: Look) -> Line:
     return ((plain(entry.name), DIM if entry.over else ""),)
 
 
-def _title(entry: Entry, _look: Look) -> Line:
+def _title(entry: ListEntry, _look: Look) -> Line:
     return ((plain(entry.title), DIM if entry.over else ""),)
 
 
-def _track(entry: Entry, look: Look) -> Line:
+def _track(entry: ListEntry, look: Look) -> Line:
     if entry.row is None or entry.over:
         return ()
     return tuple(look.glyphs.of(mark) for _, mark in entry.row.track)
 
 
-def _state(entry: Entry, _look: Look) -> Line:
+def _state(entry: ListEntry, _look: Look) -> Line:
     if entry.over:
         return (("over", DIM),)
     if entry.row is None:
@@ -116,7 +116,7 @@ def _state(entry: Entry, _look: Look) -> Line:
     return ((state, STYLES.get(state, "")),)
 
 
-def _age(entry: Entry, look: Look) -> Line:
+def _age(entry: ListEntry, look: Look) -> Line:
     since = entry.row.state_since if entry.row else entry.need.since if entry.need else 0.0
     return ((format_age(look.now - since), ""),) if since and not entry.over else ()
 
@@ -127,11 +127,11 @@ def describe_tries(row: SessionRow) -> str:
     return " ".join(f"{count}{initial}" for count, initial in counted if count)
 
 
-def _tries(entry: Entry, _look: Look) -> Line:
+def _tries(entry: ListEntry, _look: Look) -> Line:
     return ((describe_tries(entry.row), ""),) if entry.row and not entry.over else ()
 
 
-def _context(entry: Entry, _look: Look) -> Line:
+def _context(entry: ListEntry, _look: Look) -> Line:
     if entry.row is None or entry.row.percent is None or entry.over:
         return ()
     percent = entry.row.percent
@@ -142,7 +142,7 @@ FULL = 85
 """Percent of a context from which on it is about to be replaced."""
 
 
-def _words(entry: Entry, _look: Look) -> Line:
+def _words(entry: ListEntry, _look: Look) -> Line:
     if entry.over:
         return ((plain(entry.over), DIM),)
     if entry.need:
@@ -158,7 +158,7 @@ def _words(entry: Entry, _look: Look) -> Line:
     return ((waits, ""), (both, DIM), (said, DIM))
 
 
-def _figure(name: str, entry: Entry, _look: Look) -> Line:
+def _figure(name: str, entry: ListEntry, _look: Look) -> Line:
     figure = entry.row.figures.get(name) if entry.row else None
     return ((plain(figure.shown), DIM if entry.over else ""),) if figure else ()
 
@@ -195,7 +195,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(
-    entries: Sequence[Entry], width: int, look: Look, headers: Mapping[str, str] = NO_HEADERS
+    entries: Sequence[ListEntry], width: int, look: Look, headers: Mapping[str, str] = NO_HEADERS
 ) -> Layout:
     """Choose each column's width for these entries; what grows by itself moves no other column.
 
@@ -224,7 +224,7 @@ def _list_columns(headers: Mapping[str, str]) -> Iterator[Column]:
     yield COLUMNS[-1]
 
 
-def _demand(column: Column, entries: Sequence[Entry], look: Look, width: int) -> Demand:
+def _demand(column: Column, entries: Sequence[ListEntry], look: Look, width: int) -> Demand:
     if column.cell is _words:
         return Demand(10**6, column.share)
     longest = max((measure(column.cell(entry, look)) for entry in entries), default=0)
@@ -244,7 +244,7 @@ def draw_header(layout: Layout) -> Line:
     return _join([pad(((one.header, HEAD),), wide, right=one.right) for one, wide in cells])
 
 
-def draw_entry(entry: Entry, layout: Layout, look: Look, *, selected: bool = False) -> Line:
+def draw_entry(entry: ListEntry, layout: Layout, look: Look, *, selected: bool = False) -> Line:
     """Draw one entry of the list; a selected one is marked without a colour."""
     cells = zip(layout.columns, layout.widths, strict=True)
     line = _join([pad(one.cell(entry, look), wide, right=one.right) for one, wide in cells])
@@ -300,7 +300,7 @@ WORKING = (
 )
 
 
-def draw_summary(entries: Sequence[Entry], *, only_needs: bool, is_arranged: bool) -> Line:
+def draw_summary(entries: Sequence[ListEntry], *, only_needs: bool, is_arranged: bool) -> Line:
     """Draw how many sessions there are, who works, and how much waits for a person."""
     rows = [one.row for one in entries if one.row and not one.over]
     needs = sum(one.needs_person for one in entries)
@@ -333,7 +333,7 @@ def draw_notice(needs: Sequence[OpenNeed], paused: Sequence[str], problems: Sequ
     return ((plain(told[0]), "yellow"), (more, DIM))
 
 
-def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
+def draw_detail(entry: ListEntry | None, look: Look) -> tuple[Line, Line]:
     """Draw the selected entry in two lines: what it is, and what it waits for."""
     if entry is None:
         return (), ()
@@ -362,7 +362,7 @@ def _facts(row: SessionRow, look: Look) -> Iterator[str]:
     yield f"{format_age(look.now - row.begun_at)} old"
 
 
-def _waits(entry: Entry) -> Line:
+def _waits(entry: ListEntry) -> Line:
     if entry.needs_person and entry.need:
         return ((plain(entry.need.command), "cyan"), (f"  {plain(entry.need.text)}", NEED))
     row = entry.row

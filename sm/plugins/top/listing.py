@@ -14,7 +14,7 @@ from sm.views.open_need import OpenNeed
 from sm.views.session_row import SessionRow
 
 
-class Entry(Struct, frozen=True):
+class ListEntry(Struct, frozen=True):
     """A session, or a need without a session; `over` says how it has ended, '' if it has not."""
 
     key: str
@@ -44,13 +44,13 @@ GONE = "over"
 SETTLED = "settled"
 
 
-def make_entries(rows: Iterable[SessionRow], needs: Iterable[OpenNeed]) -> list[Entry]:
+def make_entries(rows: Iterable[SessionRow], needs: Iterable[OpenNeed]) -> list[ListEntry]:
     """Make an entry for each session, and for each need that no session has: needs come first."""
     listed = list(rows)
     ranks = {need.key: rank for rank, need in enumerate(needs)}
     of_sessions = {row.need.key for row in listed if row.need}
-    alone = [Entry(f"need {one.key}", need=one) for one in needs if one.key not in of_sessions]
-    found = [*alone, *(Entry(row.id, row, row.need) for row in listed)]
+    alone = [ListEntry(f"need {one.key}", need=one) for one in needs if one.key not in of_sessions]
+    found = [*alone, *(ListEntry(row.id, row, row.need) for row in listed)]
     last = len(ranks)
     return sorted(found, key=lambda one: ranks.get(one.need.key, last) if one.need else last)
 
@@ -59,12 +59,12 @@ class Listing:
     """Entries that a person sees, in their order, and the selected one."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[ListEntry] = []
         self.only_needs = False
         self.selected = ""
-        self._latest: list[Entry] = []
+        self._latest: list[ListEntry] = []
 
-    def update(self, latest: Sequence[Entry], outcomes: Callable[[str], str]) -> None:
+    def update(self, latest: Sequence[ListEntry], outcomes: Callable[[str], str]) -> None:
         """Take in what is known now; `outcomes` says how a session ended that is gone."""
         known = {entry.key: entry for entry in latest}
         self._latest = list(latest)
@@ -104,7 +104,7 @@ class Listing:
             self.selected = shown[min(at, len(shown) - 1)].key if shown else ""
 
     @property
-    def shown(self) -> list[Entry]:
+    def shown(self) -> list[ListEntry]:
         """The entries of the list. The selected one stays until the selection moves."""
         if not self.only_needs:
             return self.entries
@@ -121,7 +121,7 @@ class Listing:
         return [one.key for one in self.shown[: self.position + 1]]
 
     @property
-    def current(self) -> Entry | None:
+    def current(self) -> ListEntry | None:
         """The selected entry; None if the list is empty."""
         return next((one for one in self.shown if one.key == self.selected), None)
 
@@ -146,14 +146,14 @@ class Listing:
         return False
 
 
-def _end(entry: Entry, outcomes: Callable[[str], str]) -> Entry:
+def _end(entry: ListEntry, outcomes: Callable[[str], str]) -> ListEntry:
     if entry.over:
         return entry
     over = (outcomes(entry.row.id) or GONE) if entry.row else SETTLED
     return structs.replace(entry, over=over)
 
 
-def _searched(entry: Entry) -> str:
+def _searched(entry: ListEntry) -> str:
     row, need = entry.row, entry.need
     words = [entry.name, entry.title, need.text if need else ""]
     if row:

@@ -9,7 +9,7 @@ from sm.plugins.top.acts import find_place
 from sm.plugins.top.feed import LOOK_S, Seen
 from sm.plugins.top.listing import make_entries
 from sm.plugins.top.story import Nearby, measure_log, read_nearby
-from sm.plugins.top.view import Ask, Page, View
+from sm.plugins.top.view import Ask, TopPage, View
 
 AGES_S, OLD_AGES_S = 1.0, 5.0
 """Seconds between two looks at ages; the second where all of them are told in minutes."""
@@ -101,7 +101,7 @@ class Reading(View):
         if entry is None or entry.row is None or self._is_reading_near:
             return
         self._is_reading_near = True
-        name, is_peek = entry.row.id, self.page is not Page.SESSION
+        name, is_peek = entry.row.id, self.page is not TopPage.SESSION
 
         def read() -> None:
             place = find_place(self.root, name, self.feed.projects)
@@ -113,10 +113,10 @@ class Reading(View):
     def _take_near(self, near: Nearby) -> None:
         self._is_reading_near, self._near_at = False, time.monotonic()
         entry = self.listing.current
-        looks_near = self.page is Page.SESSION or self.ask is Ask.ACT
+        looks_near = self.page is TopPage.SESSION or self.ask is Ask.ACT
         if not looks_near or entry is None:
             self.near = None
-        elif entry.key != near.key or (near.is_peek and self.page is Page.SESSION):
+        elif entry.key != near.key or (near.is_peek and self.page is TopPage.SESSION):
             self.near = None
             self.read_near()
         else:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.plugins.top.acts import ShownChange
 from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, wrap
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.sessions import registry
 from sm.store.paths import Root
 from sm.views.records import read_or
@@ -97,7 +97,7 @@ def measure_log(near: Nearby) -> int:
 # Drawn
 
 
-def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> list[Line]:
+def draw_peek(entry: ListEntry, near: Nearby | None, width: int, height: int) -> list[Line]:
     """Draw what an answer has to be based on: the need, the last words, the end of the terminal."""
     lines, whole = list(_draw_need(entry, width)), list(_draw_whole(entry, width))
     if whole:
@@ -126,7 +126,7 @@ def draw_change(change: ShownChange | None, width: int) -> list[Line]:
 PATCH = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def _draw_need(entry: Entry, width: int) -> Iterator[Line]:
+def _draw_need(entry: ListEntry, width: int) -> Iterator[Line]:
     if entry.over:
         yield from _fold(f"over: {entry.over}", width, DIM)
     elif entry.need:
@@ -134,7 +134,7 @@ def _draw_need(entry: Entry, width: int) -> Iterator[Line]:
         yield from _fold(entry.need.command, width, "cyan")
 
 
-def _draw_whole(entry: Entry, width: int) -> Iterator[Line]:
+def _draw_whole(entry: ListEntry, width: int) -> Iterator[Line]:
     """Draw all that the agent has said, with its choices, where the need is not all of it."""
     if entry.need and not entry.over:
         for line in entry.need.whole.splitlines():
@@ -142,7 +142,7 @@ def _draw_whole(entry: Entry, width: int) -> Iterator[Line]:
 
 
 def draw_nearby(
-    entry: Entry, near: Nearby | None, width: int, height: int, look: Look
+    entry: ListEntry, near: Nearby | None, width: int, height: int, look: Look
 ) -> list[Line]:
     """Draw lines for a screen of that size: the newest of each part first but for the terminal."""
     lines = list(_draw_head(entry, near, width, look))
@@ -160,7 +160,7 @@ def draw_nearby(
     return lines
 
 
-def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Iterator[Line]:
+def _draw_head(entry: ListEntry, near: Nearby | None, width: int, look: Look) -> Iterator[Line]:
     row = entry.row
     yield (
         ("!" if entry.needs_person else " ", NEED),
@@ -186,7 +186,7 @@ def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Ite
         yield from _fold(f"said last: {row.words}", width, DIM)
 
 
-def _list_facts(entry: Entry, near: Nearby | None) -> str:
+def _list_facts(entry: ListEntry, near: Nearby | None) -> str:
     row = entry.row
     facts = [
         f"on {row.host}" if row and row.host else "",

@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 
 from sm.base.act import ActKind
 from sm.plugins.top import acts, lines
-from sm.plugins.top.acts import OF_PULL, Plan, ShownChange
+from sm.plugins.top.acts import OF_PULL, ActPlan, ShownChange
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.lines import Glyphs, Line, Look
 from sm.plugins.top.listing import Listing
 from sm.plugins.top.story import Nearby, draw_change, draw_nearby, draw_peek
-from sm.plugins.top.widgets import BoardList, Prompt, Sheet
+from sm.plugins.top.widgets import BoardList, PromptLine, Sheet
 
 HELP = """\
 Keys
@@ -51,7 +51,7 @@ docs/TOP.md tells more."""
 """Text that `?` shows."""
 
 
-class Page(Enum):
+class TopPage(Enum):
     """Page that fills the screen."""
 
     LIST = auto()
@@ -105,9 +105,9 @@ class View(App[None]):
         self.glyphs = glyphs
         self.listing = Listing()
         self.seen = seen
-        self.page = Page.LIST
+        self.page = TopPage.LIST
         self.ask = Ask.NOTHING
-        self.plan: Plan | None = None
+        self.plan: ActPlan | None = None
         self.near: Nearby | None = None
         self.change: ShownChange | None = None
         self.message: Line = ()
@@ -123,7 +123,7 @@ class View(App[None]):
         yield Sheet("help", [((line, ""),) for line in HELP.split("\n")])
         yield Sheet("say")
         yield Sheet("peek")
-        yield Prompt("prompt")
+        yield PromptLine("prompt")
         yield Sheet("detail")
         yield Sheet("keys")
 
@@ -137,9 +137,9 @@ class View(App[None]):
         return self.query_one(BoardList)
 
     @property
-    def prompt(self) -> Prompt:
+    def prompt(self) -> PromptLine:
         """Line to type in."""
-        return self.query_one(Prompt)
+        return self.query_one(PromptLine)
 
     @property
     def look(self) -> Look:
@@ -169,13 +169,13 @@ class View(App[None]):
         height, page = self.size.height, self.page
         is_asking, is_act = self.ask is not Ask.NOTHING, self.ask is Ask.ACT
         types = self.ask is Ask.FIND or (is_act and bool(self.plan and self.plan.asks))
-        has_detail = height >= lines.DETAIL_FROM and page is Page.LIST and not is_asking
+        has_detail = height >= lines.DETAIL_FROM and page is TopPage.LIST and not is_asking
         return {
             "summary": int(height >= lines.SUMMARY_FROM),
             "notice": int(height >= lines.NOTICE_FROM and bool(self._find_notice())),
-            "list": -int(page is Page.LIST),
-            "session": -int(page is Page.SESSION),
-            "help": -int(page is Page.HELP),
+            "list": -int(page is TopPage.LIST),
+            "session": -int(page is TopPage.SESSION),
+            "help": -int(page is TopPage.HELP),
             "say": min(len(self._draw_says()), max(1, height // 3)) if is_asking else 0,
             "peek": self._find_peek_room() if is_act else 0,
             "prompt": int(types),
@@ -208,10 +208,10 @@ class View(App[None]):
             summary = (("sm top  ", lines.HEAD), ("reading …", lines.DIM))
         self.sheet("summary").show([summary])
         self.sheet("notice").show([self._find_notice()])
-        if self.page is Page.LIST:
+        if self.page is TopPage.LIST:
             self.list_part.take(self.look.now)
         self.sheet("detail").show(lines.draw_detail(listing.current, self.look))
-        if self.page is Page.SESSION and (entry := listing.current):
+        if self.page is TopPage.SESSION and (entry := listing.current):
             self.sheet("session").show(draw_nearby(entry, self.near, width, height, self.look))
         self._draw_panel()
         self.sheet("keys").show([self.message or lines.draw_keys(self._keys, width)])
@@ -224,7 +224,7 @@ class View(App[None]):
         ways = tuple((key, named[key]) for key in acts.list_keys(entry))
         if self.ask is not Ask.NOTHING:
             return lines.PANEL if self.plan or self.ask is Ask.FIND else (*ways, *lines.PANEL[1:])
-        return (*ways, *(lines.KEYS if self.page is Page.LIST else lines.BACK))
+        return (*ways, *(lines.KEYS if self.page is TopPage.LIST else lines.BACK))
 
     def _draw_panel(self) -> None:
         if self.ask is Ask.NOTHING:

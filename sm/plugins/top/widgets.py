@@ -23,7 +23,7 @@ from sm.plugins.top.lines import (
     draw_header,
     lay_out,
 )
-from sm.plugins.top.listing import Entry, Listing
+from sm.plugins.top.listing import ListEntry, Listing
 from sm.views.figures import list_headers
 
 BREAK = "⏎"
@@ -112,7 +112,7 @@ class BoardList(Lined):
         self._glyphs = glyphs
         self._layout = Layout((), ())
         self._top = 0
-        self._laid_out: list[Entry] | None = None
+        self._laid_out: list[ListEntry] | None = None
 
     def take(self, now: float) -> None:
         """Show the entries as they are now."""
@@ -149,7 +149,7 @@ class BoardList(Lined):
         ]
 
 
-class Prompt(Input):
+class PromptLine(Input):
     """A line to type in. Pasted line breaks are kept, and shown by a sign."""
 
     def __init__(self, name: str) -> None:

@@ -10,7 +10,7 @@ from sm.config.schema import Config
 from sm.plugins.windows.figures import AccountFigures, SeenLine, WindowFigures, gather
 from sm.plugins.windows.rules import list_windows
 from sm.plugins.windows.settings import read_hold
-from sm.setup.finding import Check, Finding, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, ok, warn
 from sm.store.paths import Root
 
 SILENT_S = 3600.0
@@ -55,4 +55,4 @@ def _is_silent(seen: SeenLine, known: AccountFigures) -> bool:
     return is_empty and seen.line_ns / 1e9 > known.at + SILENT_S
 
 
-CHECK = Check(machine=check_windows)
+CHECK = DoctorCheck(machine=check_windows)

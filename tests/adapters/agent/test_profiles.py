@@ -15,7 +15,7 @@ from sm.adapters.agent.profiles import BUILTIN, NoTerminalError
 from sm.base.errors import UsageError
 from sm.config import reference
 from sm.config.schema import AgentSettings
-from sm.testing.agent import ProfileContract, Side
+from sm.testing.agent import AgentSide, ProfileContract
 from tests.helpers import REPOSITORY, make_repository, sm_yaml
 
 MINE: dict[str, dict[str, Any]] = {
@@ -36,8 +36,8 @@ class TestBuiltIn(ProfileContract):
     """Those that come with sm; `tests/real` and `sm doctor --probe` try the clients."""
 
     @pytest.fixture(params=BUILTIN)
-    def side(self, request: pytest.FixtureRequest, tmp_path: Path) -> Side:
-        return Side(BUILTIN[request.param], tmp_path)
+    def side(self, request: pytest.FixtureRequest, tmp_path: Path) -> AgentSide:
+        return AgentSide(BUILTIN[request.param], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.config.forges import LocalSettings
-from sm.config.schema import Escalation, ProjectSettings
+from sm.config.schema import EscalationSettings, ProjectSettings
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import Snapshot
 from sm.plugins.forges.settings import GithubSettings
@@ -28,7 +28,7 @@ def project(project: ProjectSettings) -> ProjectSettings:
 
 
 def test_those_whom_the_configuration_names_are_asked(project: ProjectSettings) -> None:
-    named = structs.replace(project, escalation=Escalation(mention=("rita", "harbor/ops")))
+    named = structs.replace(project, escalation=EscalationSettings(mention=("rita", "harbor/ops")))
     assert asked(named, assignees=("eve",)) == "rita harbor/ops"
 
 

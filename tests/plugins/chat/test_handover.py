@@ -36,7 +36,7 @@ from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
-from sm.testing.channel import ChannelContract, Side, make_session
+from sm.testing.channel import ChannelContract, ChannelSide, make_session
 from sm.views.event_words import describe, name_event
 from tests.e2e.stage import make_stage
 from tests.helpers import HANG_S, put_session, wait_for
@@ -302,7 +302,7 @@ def test_a_session_of_another_project_with_the_same_name_is_told_nothing(
     assert queue.list_messages(project.root.session(other), MessageFolder.WAITING) == []
 
 
-class ChatSide(Side):
+class ChatSide(ChannelSide):
     place: ClassVar[str] = "in the chat"
 
     def open(self) -> Channel:
@@ -325,7 +325,7 @@ class ChatSide(Side):
 
 class TestChat(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
+    def side(self, tmp_path: Path, root: Root) -> Iterator[ChannelSide]:
         session = make_session(make_stage(tmp_path, auto=False).project)
         said(session.project, session)
         with lock.hold(session.dir.monitor_lock):  # no monitor is started for the answer

@@ -14,7 +14,7 @@ from sm.plugins.notify.entry import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
-from sm.testing.channel import ChannelContract, Side, make_session
+from sm.testing.channel import ChannelContract, ChannelSide, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import wait_for
 from tests.plugins.notify.service import Service, end_notifiers, serve
@@ -22,7 +22,7 @@ from tests.plugins.notify.service import Service, end_notifiers, serve
 pytestmark = pytest.mark.long_lived
 
 
-class ServiceSide(Side):
+class ServiceSide(ChannelSide):
     answers: ClassVar[bool] = False
 
     def __init__(self, session: IssueSession, service: Service) -> None:
@@ -45,7 +45,7 @@ class ServiceSide(Side):
 
 class TestServices(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
+    def side(self, tmp_path: Path, root: Root) -> Iterator[ChannelSide]:
         with serve() as service:
             notify = {"channels": {"phone": {"url": service.url}}}
             stage = make_stage(tmp_path, auto=False, settings={"notify": notify})

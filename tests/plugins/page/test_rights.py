@@ -11,7 +11,7 @@ from sm.plugins.page.route import PageRoute
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.web.guard import GuardRules
-from sm.web.rights import Trust
+from sm.web.rights import Tokenless
 from tests.helpers import put_session
 from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
 
@@ -125,7 +125,7 @@ def test_one_browser_logs_another_out_and_all(session: Project) -> None:
 
 
 def test_behind_a_proxy_nobody_reads_without_a_login(session: Project) -> None:
-    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Tokenless.NOBODY))
     for way in (*READING, *ACTING):
         assert ask(browser, way) == 401, way.path
     assert browser.get(f"{BELOW}stream").status_code == 401
@@ -135,7 +135,7 @@ def test_behind_a_proxy_nobody_reads_without_a_login(session: Project) -> None:
 
 
 def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
-    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Tokenless.NOBODY))
     said = browser.log_in()
     assert (said.status_code, said.headers["location"]) == (303, "/")
     spelled = said.headers["set-cookie"]
@@ -165,7 +165,7 @@ def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
     ],
 )
 def test_behind_a_proxy_only_its_own_page_acts(session: Project, headers: dict[str, str]) -> None:
-    browser = serve(session, GuardRules(public=PUBLIC, trust=Trust.NOBODY))
+    browser = serve(session, GuardRules(public=PUBLIC, trust=Tokenless.NOBODY))
     browser.log_in()
     csrf = find_csrf(browser)
     assert browser.post("/page/act", {"csrf": csrf} | REST, **headers).status_code == 403

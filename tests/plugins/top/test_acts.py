@@ -14,7 +14,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.plugins.top import acts
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -25,9 +25,9 @@ from tests.plugins.top.rows import a_need, a_row
 from tests.residents import settle
 
 
-def an_entry(kind: NeedKind, command: str, over: str = "", **row: Any) -> Entry:
+def an_entry(kind: NeedKind, command: str, over: str = "", **row: Any) -> ListEntry:
     need = a_need(7, kind=kind, command=command, project=row.get("project", "shop"))
-    return Entry("dev-shop-7", a_row(7, **row), need, over)
+    return ListEntry("dev-shop-7", a_row(7, **row), need, over)
 
 
 REVIEW = an_entry(NeedKind.REVIEW, "sm review shop#24 --approve", head="c0ffee", pull=24)
@@ -45,11 +45,11 @@ QUESTION = an_entry(NeedKind.QUESTION, "sm reply shop 7 TEXT")
         (BUDGET, ["B"], ActKind.RAISE),
         (BROKEN, [], ActKind.RERUN),
         (QUESTION, [], ActKind.REPLY),
-        (Entry("dev-shop-7", a_row(7)), [], ActKind.SEND),
+        (ListEntry("dev-shop-7", a_row(7)), [], ActKind.SEND),
         (an_entry(NeedKind.REVIEW, "sm review shop#24", over="merged"), [], ActKind.SEND),
     ],
 )
-def test_each_need_has_its_keys(entry: Entry, keys: list[str], chosen: ActKind | None) -> None:
+def test_each_need_has_its_keys(entry: ListEntry, keys: list[str], chosen: ActKind | None) -> None:
     assert acts.list_keys(entry) == keys
     assert acts.choose_answer(entry) is chosen
 
@@ -62,7 +62,7 @@ def test_it_is_said_what_will_be_done_and_what_is_not_needed_is_refused(root: Ro
     with pytest.raises(SmError, match="needs something else: sm reply shop 7 TEXT"):
         acts.plan(root, ActKind.APPROVE, QUESTION)
     with pytest.raises(SmError, match="needs nobody to merge it"):
-        acts.plan(root, ActKind.MERGE, Entry("dev-shop-7", a_row(7)))
+        acts.plan(root, ActKind.MERGE, ListEntry("dev-shop-7", a_row(7)))
 
 
 def test_a_pull_request_is_merged_at_the_commit_that_was_shown(root: Root, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_used_up_budget_is_raised_by_what_is_proposed_or_typed(shop: Path) -> 
     project = open_project(shop, "{issue: $10}")
     session = begin(project, 7)
     write(session, "r1", dollars=11)
-    entry = Entry(session.name, a_row(7, id=session.name), BUDGET.need)
+    entry = ListEntry(session.name, a_row(7, id=session.name), BUDGET.need)
     plan = acts.plan(project.root, ActKind.RAISE, entry, {"shop": project})
     assert plan.proposal
     [said] = acts.carry_out(project.root, plan, plan.proposal)

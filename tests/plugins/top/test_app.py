@@ -23,7 +23,7 @@ from sm.plugins.top import feed as feeding
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.lines import UNICODE, Line
-from sm.plugins.top.view import Ask, Page
+from sm.plugins.top.view import Ask, TopPage
 from sm.plugins.top.widgets import Lined
 from sm.sessions import pause, registry
 from sm.sessions.project import Project
@@ -103,7 +103,7 @@ def test_keys_move_the_selection_open_a_session_and_come_back(play: Any) -> None
         await until(pilot, lambda: "nothing is known" in " ".join(shown(top).split()))
         assert "Red [b]one[/b]" in shown(top)
         await pilot.press("escape")
-        await until(pilot, lambda: top.page is Page.LIST)
+        await until(pilot, lambda: top.page is TopPage.LIST)
         await pilot.press("question_mark")
         assert "Nothing moves by itself" in shown(top)
         await pilot.press("x")
@@ -368,12 +368,12 @@ def test_a_pull_request_is_decided_about_by_what_was_shown_of_it(
 ) -> None:
     read, done = threading.Event(), list[str]()
 
-    def read_change(root: Any, plan: acts.Plan, *_: Any) -> acts.ShownChange:
+    def read_change(root: Any, plan: acts.ActPlan, *_: Any) -> acts.ShownChange:
         read.wait(HANG_S)
         bound = structs.replace(plan, act=structs.replace(plan.act, head="b" * 40))
         return acts.ShownChange(plan.key, "b" * 40, "+what is new\n", bound)
 
-    def carry_out(_root: Any, plan: acts.Plan, *_: Any, **__: Any) -> list[str]:
+    def carry_out(_root: Any, plan: acts.ActPlan, *_: Any, **__: Any) -> list[str]:
         done.append(plan.act.head)
         return ["approved"]
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from sm.base.text import printable
 from sm.plugins.top import lines
 from sm.plugins.top.lines import ASCII, UNICODE, Glyphs, Line, Look, lay_out
-from sm.plugins.top.listing import Entry
+from sm.plugins.top.listing import ListEntry
 from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
 from sm.plugins.top.widgets import make_strip
 from sm.views.figures import Figure
@@ -39,11 +39,11 @@ HARD = a_row(
 )
 HEADERS = {HOSTILE: HOSTILE, "none": "None"}
 ENTRIES = (
-    Entry("1", HARD),
-    Entry("2", structs.replace(HARD, problem=HOSTILE), over=HOSTILE),
-    Entry("3", structs.replace(HARD, person=HOSTILE)),
-    Entry("4", need=a_need(0, text=HOSTILE, command=HOSTILE, project=HOSTILE)),
-    Entry("5", HARD, a_need(7, text=HOSTILE, command=HOSTILE)),
+    ListEntry("1", HARD),
+    ListEntry("2", structs.replace(HARD, problem=HOSTILE), over=HOSTILE),
+    ListEntry("3", structs.replace(HARD, person=HOSTILE)),
+    ListEntry("4", need=a_need(0, text=HOSTILE, command=HOSTILE, project=HOSTILE)),
+    ListEntry("5", HARD, a_need(7, text=HOSTILE, command=HOSTILE)),
 )
 
 
@@ -73,7 +73,7 @@ def test_a_line_fills_its_width_and_nothing_in_it_is_obeyed(width: int, glyphs: 
 
 def test_a_peek_shows_the_choices_of_a_question_and_its_command() -> None:
     said = "\n".join([*(f"line {n}" for n in range(30)), "1. Postgres", "2. SQLite"])
-    entry = Entry("1", a_row(1), a_need(1, whole=said))
+    entry = ListEntry("1", a_row(1), a_need(1, whole=said))
     shown = [text_of(line).strip() for line in draw_peek(entry, None, 80, 9)]
     assert len(shown) == 9
     assert shown[1] == "sm reply shop 1 TEXT"
@@ -82,7 +82,7 @@ def test_a_peek_shows_the_choices_of_a_question_and_its_command() -> None:
 
 def test_markup_is_shown_as_it_was_written() -> None:
     look = Look(NOW, UNICODE)
-    entry = Entry("1", a_row(1, title="[bold]x[/bold]", words="[/] [@click=app.quit]q[/]"))
+    entry = ListEntry("1", a_row(1, title="[bold]x[/bold]", words="[/] [@click=app.quit]q[/]"))
     line = lines.draw_entry(entry, lay_out([entry], 132, look), look)
     assert "[bold]x[/bold]" in text_of(line)
     assert "[/] [@click=app.quit]q[/]" in make_strip(line, 132).text
@@ -101,7 +101,7 @@ def test_a_row_says_what_counts() -> None:
         waits_for="a review of pull request #12",
         words="Pushed.",
     )
-    entry = Entry("1", row)
+    entry = ListEntry("1", row)
     text = text_of(lines.draw_entry(entry, lay_out([entry], 132, look), look))
     for part in ("shop#7", "Mend 7", "✓✗▸.", "awaiting review", " 3m ", "2f 1x", "41%"):
         assert part in text
@@ -111,12 +111,12 @@ def test_a_row_says_what_counts() -> None:
 def test_figures_of_plugins_have_columns_if_there_is_room() -> None:
     look = Look(NOW, UNICODE)
     entries = [
-        Entry(str(issue), a_row(issue, words="Pushed.", figures={"cost": Figure(shown)}))
+        ListEntry(str(issue), a_row(issue, words="Pushed.", figures={"cost": Figure(shown)}))
         for issue, shown in ((1, "$1.20"), (2, "$1234.50"), (3, "$123456789.00"))
     ]
     told: dict[int, list[str]] = {}
     for width in (109, 110):
-        layout = lay_out([*entries, Entry("4", a_row(4))], width, look, {"cost": "Cost"})
+        layout = lay_out([*entries, ListEntry("4", a_row(4))], width, look, {"cost": "Cost"})
         drawn = [lines.draw_header(layout), *(lines.draw_entry(o, layout, look) for o in entries)]
         told[width] = [text_of(line) for line in drawn]
     assert not any("Cost" in line or "$" in line for line in told[109])
@@ -130,7 +130,7 @@ def test_figures_of_plugins_have_columns_if_there_is_room() -> None:
 
 def test_a_clock_that_was_set_back_shows_no_age_below_nought() -> None:
     look = Look(NOW, UNICODE)
-    entry = Entry("1", a_row(1, state_since=NOW + 3600, begun_at=NOW + 7200))
+    entry = ListEntry("1", a_row(1, state_since=NOW + 3600, begun_at=NOW + 7200))
     assert " 0s " in text_of(lines.draw_entry(entry, lay_out([entry], 80, look), look))
     assert "0s old" in text_of(lines.draw_detail(entry, look)[0])
 
@@ -146,7 +146,7 @@ def test_what_changes_all_the_time_moves_no_column() -> None:
     look = Look(NOW, UNICODE)
     row = a_row(1, title="A title " * 9, words="x", state_since=NOW - 5)
     aged = structs.replace(row, words="y" * 90, state_since=NOW - 9 * 86400, percent=9.0, fixes=3)
-    entry, later = Entry("1", row), Entry("1", aged)
+    entry, later = ListEntry("1", row), ListEntry("1", aged)
     assert lay_out([entry], 120, look).widths == lay_out([later], 120, look).widths
 
 

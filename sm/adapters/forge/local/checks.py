@@ -41,7 +41,7 @@ EXCERPT_LIMIT = 64 * 1024
 """Limit of a failing log that a `Check` carries, in bytes."""
 
 
-class Checks(Struct, frozen=True):
+class LocalChecks(Struct, frozen=True):
     """Checks of a project. `config` is the file that its runners are to read.
 
     `touch` says that the forge has changed.

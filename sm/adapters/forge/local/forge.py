@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, structs
 
 from sm.adapters.forge.local.branches import Conflicts
-from sm.adapters.forge.local.checks import NO_CI, Checks
+from sm.adapters.forge.local.checks import NO_CI, LocalChecks
 from sm.adapters.forge.local.folder import ForgeFolder
-from sm.adapters.forge.local.issues import Issues
+from sm.adapters.forge.local.issues import LocalIssues
 from sm.adapters.forge.local.merge import MergePolicy, find_writers
-from sm.adapters.forge.local.pulls import Pulls
+from sm.adapters.forge.local.pulls import LocalPulls
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.local.setup import create, read_settings
 from sm.adapters.forge.model import (
@@ -47,7 +47,7 @@ def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalFor
     path = Path(os.path.abspath(project.forge.path))  # noqa: PTH100 - links stay as written
     repository = BareRepository(read_settings(path))
     folder = ForgeFolder(path)
-    checks = Checks(
+    checks = LocalChecks(
         folder.checks,
         folder.touch,
         project.name,
@@ -60,8 +60,8 @@ def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalFor
     return LocalForge(
         folder,
         repository,
-        Issues(folder),
-        Pulls(folder, repository, checks, conflicts, rules),
+        LocalIssues(folder),
+        LocalPulls(folder, repository, checks, conflicts, rules),
         checks,
         project.repo,
     )
@@ -72,9 +72,9 @@ class LocalForge(Struct, frozen=True):
 
     folder: ForgeFolder
     repository: BareRepository
-    issues: Issues
-    pulls: Pulls
-    checks: Checks
+    issues: LocalIssues
+    pulls: LocalPulls
+    checks: LocalChecks
     clone: Path
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:

@@ -27,7 +27,7 @@ from sm.base.nonce import make_nonce
 KEYS = ("number", "title", "state", "author", "created", "labels")
 
 
-class Issues(Struct, frozen=True):
+class LocalIssues(Struct, frozen=True):
     """Issues of a forge."""
 
     folder: ForgeFolder

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
 from sm.adapters.forge.local.branches import Branches
-from sm.adapters.forge.local.checks import Checks
+from sm.adapters.forge.local.checks import LocalChecks
 from sm.adapters.forge.local.document import ForgeFile
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.local.repository import BareRepository
@@ -51,7 +51,7 @@ class Wish(Struct, frozen=True):
     message: str = ""
 
 
-class Pulls(Protocol):
+class MergeSource(Protocol):
     """Pull requests, as far as a merge is about them."""
 
     @property
@@ -59,7 +59,7 @@ class Pulls(Protocol):
         """Repository with the branches."""
 
     @property
-    def checks(self) -> Checks:
+    def checks(self) -> LocalChecks:
         """Results of CI for each commit."""
 
     @property
@@ -70,7 +70,7 @@ class Pulls(Protocol):
         """Read a pull request as it is with these branches."""
 
 
-def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
+def merge(pulls: MergeSource, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
     """Merge a pull request; return it as it is then, also if it was merged before.
 
     Raises:
@@ -98,7 +98,7 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
 
 
-def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> None:
+def _merge(pulls: MergeSource, pull: PullRequest, branches: Branches, wish: Wish) -> None:
     repository = pulls.repository
     old = branches.heads.get(pull.base)
     if old is None:

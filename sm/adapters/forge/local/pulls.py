@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.local.branches import Branches, Conflicts
-from sm.adapters.forge.local.checks import Checks
+from sm.adapters.forge.local.checks import LocalChecks
 from sm.adapters.forge.local.document import ForgeFile
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
@@ -49,12 +49,12 @@ KEYS = (
 )
 
 
-class Pulls(Struct, frozen=True):
+class LocalPulls(Struct, frozen=True):
     """Pull requests of a forge. `rules` are what the project asks for before a merge."""
 
     folder: ForgeFolder
     repository: BareRepository
-    checks: Checks
+    checks: LocalChecks
     conflicts: Conflicts
     rules: MergePolicy
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from sm.adapters import lfs, submodules
 from sm.adapters.forge.local.check_folder import LOG_LIMIT, CheckFolder, Verdict, fingerprint
-from sm.adapters.forge.local.checks import Checks
+from sm.adapters.forge.local.checks import LocalChecks
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
@@ -83,7 +83,7 @@ class RunOutcome(NamedTuple):
     code: int
 
 
-def run_if_free(job: RunnerJob, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
+def run_if_free(job: RunnerJob, checks: LocalChecks, head: str, *, locked: bool) -> Verdict | None:
     """Do as `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
     if locked:
         return run_check(job, checks, head)
@@ -91,7 +91,7 @@ def run_if_free(job: RunnerJob, checks: Checks, head: str, *, locked: bool) -> V
         return run_check(job, checks, head) if free else None
 
 
-def run_check(job: RunnerJob, checks: Checks, head: str) -> Verdict:
+def run_check(job: RunnerJob, checks: LocalChecks, head: str) -> Verdict:
     """Check the commit `head` and keep the verdict; the caller holds the check's lock.
 
     If CI itself fails, it is run once more: the obstacle is often gone by then.
@@ -194,7 +194,7 @@ def _step(folder: CheckFolder) -> str:
     return found[-1].decode("utf-8", "replace").strip() if found else ""
 
 
-def _sweep(job: RunnerJob, checks: Checks, head: str) -> None:
+def _sweep(job: RunnerJob, checks: LocalChecks, head: str) -> None:
     """End and remove what runners that were killed have left, of this commit and of others."""
     for place in ensure_private_dir(job.work).iterdir():
         if place.name == head or not is_held(checks.path / place.name / "lock"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from sm.base.phase import Phase
-from sm.base.quoting import CHAT, fence, first_part
+from sm.base.quotation import CHAT, fence, first_part
 
 
 def write_entry(ident: str, seq: int, type_: str, content: str, nonce: str) -> str:

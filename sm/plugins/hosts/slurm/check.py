@@ -20,7 +20,7 @@ from sm.plugins.hosts.slurm.queue import list_wanted, name_job
 from sm.plugins.hosts.slurm.script import MARK, write_check
 from sm.plugins.hosts.slurm.settings import Slurm
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, fail, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, fail, ok, warn
 
 NAME = "slurm"
 COMMANDS = ("sbatch", "squeue", "scancel", "srun", "scontrol", "sinfo")
@@ -61,7 +61,7 @@ def examine(project: Project) -> Iterator[Finding]:
     yield from judge_setup(settings, setup)
 
 
-CHECK = Check(project=examine)
+CHECK = DoctorCheck(project=examine)
 
 
 def judge_partition(settings: Slurm, partitions: list[Partition]) -> Iterator[Finding]:

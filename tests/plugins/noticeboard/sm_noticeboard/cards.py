@@ -14,7 +14,7 @@ from msgspec import Meta, structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.folder import KINDS, ForgeFolder
-from sm.adapters.forge.local.issues import Issues as Files
+from sm.adapters.forge.local.issues import LocalIssues
 from sm.adapters.forge.model import Issue
 from sm.adapters.forge.protocol import Issues
 from sm.adapters.forge.tracker import Tracker
@@ -45,7 +45,7 @@ class Cards(Tracker):
     @property
     def issues(self) -> Issues[str]:
         """The cards, as issues."""
-        return cast("Issues[str]", Named(Files(self._folder)))
+        return cast("Issues[str]", Named(LocalIssues(self._folder)))
 
     def find_members(self, authors: Iterable[str]) -> frozenset[str]:
         """Return all: who can write to the folder can write in any name."""
@@ -59,7 +59,7 @@ class Cards(Tracker):
 class Named:
     """The files as issues that have the ids of cards."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: LocalIssues) -> None:
         self._files = files
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from sm_noticeboard.settings import Noticeboard
 
 from sm.config.shapes import read_section
 from sm.sessions.project import Project
-from sm.setup.finding import Check, Finding, ok, warn
+from sm.setup.finding import DoctorCheck, Finding, ok, warn
 
 
 def check_board(project: Project) -> Iterator[Finding]:
@@ -21,4 +21,4 @@ def check_board(project: Project) -> Iterator[Finding]:
         yield ok(f"notices on '{board}': {len(list_notices(board))}")
 
 
-CHECK = Check(project=check_board)
+CHECK = DoctorCheck(project=check_board)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.base.quoting import CHAT, PEER, PERSON, fence, take_out
+from sm.base.quotation import CHAT, PEER, PERSON, fence, take_out
 
 NONCE = "5eedf00d"
 HOSTILE = (
