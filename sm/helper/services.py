@@ -50,8 +50,6 @@ LOOK_S = 2.0
 """Seconds between a service's looks at its configuration and at its state root."""
 KEEP_S = 5.0
 """Seconds between the looks of `sm serve` at all services."""
-TAKE_S = 2.0
-"""Seconds that an earlier process of the service may take to end."""
 GRACE_S = 5.0
 """Seconds that a service has for its end, before it is killed."""
 
@@ -282,7 +280,7 @@ def be_service(root: Root, name: str, config: Config) -> None:
     ensure_private_dir(root.private)
     ensure_private_dir(files.folder)
     os.chdir("/")  # or no folder that it was started in could be unmounted
-    with _make_helper(root, files, config).take_place(TAKE_S) as is_ours:
+    with _make_helper(root, files, config).take_place() as is_ours:
         current: Config | None = config
         while is_ours and current and service.wants(current):
             current = _run(root, service, files, current)

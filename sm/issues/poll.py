@@ -62,7 +62,9 @@ def tick(
         yield from _tend(project, look(project), dry_run=True)
         return
     root = project.root
-    repair(root, root.project(project.name), *map(root.session, registry.list_session_names(root)))
+    repair(root, root.project(project.name))
+    # Only now: what holds the sessions may just have been put right.
+    repair(root, *map(root.session, registry.list_session_names(root)))
     with lock.try_hold(project.directory.poll_lock) as ours:
         if not ours:
             yield "another dev-poll is at work on it"

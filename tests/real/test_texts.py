@@ -170,7 +170,7 @@ def test_of_a_text_that_was_damaged_on_its_way_the_agent_is_told(
         chunks = (*chunks[:2], f"{chunks[2]}[201~", *chunks[3:])
         return type_once(tmux, pane, key, chunks, **how)
 
-    monkeypatch.setattr(draft, "type_once", type_damaged)
+    monkeypatch.setattr("sm.messages.draft.type_once", type_damaged)
     if draft:
         managed.paste(draft)
     managed.wait_screen(lambda screen: screen.draft == draft, "the draft")
