@@ -39,6 +39,27 @@ def find_question(said: str) -> str:
     return ""
 
 
+def list_choices(said: str) -> tuple[str, ...]:
+    """List the choices that stand with the agent's question, each in one line; () for none.
+
+    They are the last list of its words, without its numbers and signs.
+    """
+    found: list[list[str]] = []
+    within = False
+    for line in FENCED.sub("\n\n", said.replace("\r\n", "\n")).splitlines():
+        if begin := CHOICE.match(line.lstrip()):
+            if not within:
+                found = []
+            found.append([line.lstrip()[begin.end() :]])
+            within = True
+        elif within and line.strip():
+            within = bool(INDENTED.match(line))
+            if within:
+                found[-1].append(line)
+    texts = (" ".join(" ".join(lines).split()) for lines in found)
+    return tuple(text for text in texts if text) if find_question(said) else ()
+
+
 def _own_lines(paragraph: str) -> list[str]:
     """Return the lines that are no choice, no further line of one, and no quotation."""
     found, within = [], False

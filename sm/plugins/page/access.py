@@ -12,7 +12,7 @@ import hmac
 from msgspec import Struct
 from starlette.requests import HTTPConnection
 
-from sm.plugins.page.logins import LASTS_S, Logins, make_csrf_token
+from sm.plugins.page.logins import Logins, make_csrf_token
 from sm.web.rights import Right
 from sm.web.sites import Entrance
 
@@ -137,6 +137,10 @@ def check_origin(request: HTTPConnection, ours: str = "") -> None:
         raise DeniedError(403, "this did not come from the page of sm")
 
 
+COOKIE_S = 400 * 24 * 3600
+"""Lifetime of the cookie, in seconds, the longest that browsers take: the login ends earlier."""
+
+
 def name_cookie(public: str) -> str:
     """Return the cookie's name. Its prefix lets only a page of that very name, over TLS, set it."""
     return f"__Host-{COOKIE}" if public else COOKIE
@@ -144,7 +148,7 @@ def name_cookie(public: str) -> str:
 
 def spell_cookie(browser: str, public: str = "") -> str:
     """Return the header that gives the browser its secret, or takes it back for ''."""
-    lasts = int(LASTS_S) if browser else 0
+    lasts = COOKIE_S if browser else 0
     secure = "; Secure" if public else ""
     named = f"{name_cookie(public)}={browser}"
     return f"{named}; Max-Age={lasts}; Path=/; HttpOnly; SameSite=Strict{secure}"

@@ -8,6 +8,8 @@ from typing import Any
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -17,6 +19,9 @@ from starlette.types import ASGIApp
 from sm.plugins.page import act_form, login_page, overview_page, session_page
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_reader import BoardReader
+from sm.plugins.page.changes import page as changes_page
+from sm.plugins.page.changes.highlighter import Highlighter
+from sm.plugins.page.changes.shown import ChangeStore
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.numbers import page as numbers_page
 from sm.plugins.page.numbers_desk import NumbersDesk
@@ -40,6 +45,7 @@ CALLERS = 8
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
+    *changes_page.ROUTES,
     *terminal_page.ROUTES,
     *numbers_page.ROUTES,
     *act_form.ROUTES,
@@ -55,6 +61,7 @@ def make_page(machine: Machine, entrance: Entrance) -> ASGIApp:
             *(way.open(page) for way in WAYS),
             Route(f"{BELOW}static/{{path:path}}", _Static(directory=STATIC)),
         ],
+        middleware=[Middleware(GZipMiddleware, minimum_size=1000)],
         exception_handlers={HTTPException: _show_missing},
     )
 
@@ -74,6 +81,8 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         CapacityLimiter(ASKERS),
         CapacityLimiter(CALLERS),
         NumbersDesk(looks),
+        ChangeStore(),
+        Highlighter(),
         CapacityLimiter(CLERKS),
     )
 

@@ -19,15 +19,15 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues.review import read_change, tell_news
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.board_page import OVER
+from sm.plugins.page.changes.page import describe_change
+from sm.plugins.page.changes.shown import BYTES
 from sm.plugins.page.errors import GoneError
-from sm.plugins.page.patch import BYTES, Patch, draw_stat, make_patch
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show
 from sm.sessions.project import Project
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed
-from sm.views.session_row import SessionRow
+from sm.views.session_row import OVER, SessionRow
 
 DECIDED = (NeedKind.REVIEW, NeedKind.MERGE)
 """Needs that a person decides by what a pull request changes."""
@@ -46,7 +46,7 @@ class Desk(Struct, frozen=True):
     head: str
     seen: str
     offers: tuple[Offer, ...]
-    patch: Patch
+    found: Beginning
 
 
 def read_desk(project: Project, board: Board, row: SessionRow) -> Desk:
@@ -58,10 +58,9 @@ def read_desk(project: Project, board: Board, row: SessionRow) -> Desk:
     """
     change = read_change(project, row.pull, limit=BYTES + 1)
     found = Beginning(change.patch[:BYTES], is_whole=len(change.patch) <= BYTES)
-    patch = make_patch(found, draw_stat(found.data) if found.is_whole else "")
     needs = (one for one in board.needs if one.session == row.id and one.kind in DECIDED)
     offers = tuple(_list_offers(next(needs, None), row, change.head))
-    return Desk(row.id, change.head, row.head, offers, patch)
+    return Desk(row.id, change.head, row.head, offers, found)
 
 
 def _list_offers(need: OpenNeed | None, row: SessionRow, head: str) -> Iterator[Offer]:
@@ -83,7 +82,9 @@ async def show_desk(page: Page, request: Request, visitor: Visitor) -> Response:
         board, _ = page.looks.read()
         row = _find_offered(board, ident)
         desk = read_desk(page.looks.find_project(row.project), board, row)
-        return show("desk.html", visitor, desk=desk)
+        return show(
+            "desk.html", visitor, desk=desk, **describe_change(page, desk.found, "its base")
+        )
 
     try:
         return await page.ask(make)

@@ -63,8 +63,10 @@ def is_in_doubt(now: float, seen: float) -> bool:
     return seen - now > STEP_S
 
 
-LASTS_S = 7 * 24 * 3600.0
-"""Lifetime of a login, in seconds; then a browser needs another link."""
+LASTS_S = 21 * 24 * 3600.0
+"""Time after which a login that nobody has used is over, in seconds."""
+RENEWED_S = 24 * 3600.0
+"""Time after which the use of a login is written down again, in seconds."""
 KEY_S = 600.0
 """Lifetime of a link, in seconds."""
 MOST = 50
@@ -114,6 +116,21 @@ class Book(Struct, frozen=True):
             for each in (self.until, self.readers, self.about)
         )
         return Book(until, readers, about, self.seen)  # type: ignore[arg-type]
+
+    def is_aging(self, name: str, now: float) -> bool:
+        """Whether that browser is logged in, and its last use was written down a while ago."""
+        until = max(self.until.get(name, 0.0), self.readers.get(name, 0.0))
+        return now < until < now + LASTS_S - RENEWED_S
+
+    def renew(self, name: str, now: float) -> Book:
+        """Return the book with the use of that browser, if it is logged in."""
+        if not self.is_aging(name, now):
+            return self
+        until, readers = (
+            {one: now + LASTS_S if one == name else at for one, at in each.items()}
+            for each in (self.until, self.readers)
+        )
+        return structs.replace(self, until=until, readers=readers)
 
     def make_room(self, right: Right, now: float) -> Book:
         """Return the book with the logins that count, and room for one more of that right.
@@ -216,8 +233,9 @@ class Logins:
             return Right.NOTHING
         with self._guard:
             book, now = self._look()
-            self._note_sometimes(book, now)
-            return book.find_right(_hash(browser), now)
+            name = _hash(browser)
+            self._note_sometimes(book, now, name)
+            return book.find_right(name, now)
 
     def list_known(self) -> list[Known]:
         """List all browsers that are logged in, the newest first."""
@@ -257,14 +275,16 @@ class Logins:
         with lock.hold(self._file.with_suffix(".lock"), timeout_s=timeout_s):
             yield
 
-    def _note_sometimes(self, book: Book, now: float) -> None:
-        """Write down the time now and then. If the file cannot be written, that does no harm.
+    def _note_sometimes(self, book: Book, now: float, name: str) -> None:
+        """Write down the time and a browser's use now and then; no request waits for that.
 
-        No request waits for that: another server that has the lock writes the time as well.
+        If the file cannot be written, or another server has it, the next request tries again.
         """
-        if (book.until or book.readers) and now - book.seen > NOTED_S:
+        is_late = (book.until or book.readers) and now - book.seen > NOTED_S
+        if is_late or book.is_aging(name, now):
             with contextlib.suppress(SmError), self._holding_file(timeout_s=0):
-                self._save(*self._look())
+                book, now = self._look()
+                self._save(book.renew(name, now), now)
 
     def _save(self, book: Book, now: float) -> None:
         book = structs.replace(book, seen=now)

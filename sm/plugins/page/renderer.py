@@ -17,12 +17,17 @@ from markupsafe import Markup
 from msgspec import json
 
 from sm.base.text import format_count, printable
+from sm.plugins.page.board_page import tell_brief
+from sm.plugins.page.markdown import render_markdown
 from sm.sessions.activity import Evidence, Proof
 from sm.views.figures import list_headers
+from sm.views.glossary import GLOSSARY, GROUPS
 from sm.views.session_row import Mark, SessionRow
 from sm.views.times import format_moment, tell_age
 
 TEMPLATES = Path(__file__).parent / "templates"
+FEW_CHOICES = 12
+"""Choices of a question that are shown at once."""
 LINKS = ("https://", "http://")
 
 
@@ -44,9 +49,17 @@ def _environment() -> Environment:
         "version": find_version,
         "count": format_count,
         "prove": _prove,
+        "markdown": render_markdown,
+        "brief": tell_brief,
+        "mean": lambda state: GLOSSARY[state].tells,
         "sentence": make_sentence,
     }
-    found.globals |= {"marks": MARKS, "list_headers": list_headers}
+    found.globals |= {
+        "marks": MARKS,
+        "list_headers": list_headers,
+        "groups_words": GROUPS,
+        "FEW": FEW_CHOICES,
+    }
     return found
 
 
@@ -68,7 +81,7 @@ class RowDrawer:
         if known and known[0] is row:
             return known[1]
         parts: Any = _environment().get_template("parts.html").module
-        drawn: Markup = parts.row_item(row, group)
+        drawn: Markup = parts.row_line(row, group)
         self._drawn[row.id] = row, drawn
         return drawn
 

@@ -20,13 +20,15 @@ from starlette.routing import BaseRoute, Route
 from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
 from sm.plugins.page.access import DeniedError, Visitor, check_may_act, check_reads, identify
-from sm.plugins.page.board_page import find_group
 from sm.plugins.page.board_reader import BoardReader, PageFinder
+from sm.plugins.page.changes.highlighter import Highlighter
+from sm.plugins.page.changes.shown import ChangeStore
 from sm.plugins.page.errors import GoneError
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.numbers_desk import NumbersDesk
 from sm.plugins.page.renderer import RowDrawer, render
 from sm.plugins.page.stream import Stream
+from sm.views.glossary import find_group
 from sm.views.place import Place
 from sm.views.session_row import SessionRow
 from sm.web.sites import Entrance
@@ -66,6 +68,8 @@ class Page(Struct, frozen=True):
     askers: CapacityLimiter
     callers: CapacityLimiter
     numbers: NumbersDesk
+    changes: ChangeStore
+    highlighter: Highlighter
     clerks: CapacityLimiter
 
     def draw(self, row: SessionRow) -> str:

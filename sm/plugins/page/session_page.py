@@ -21,12 +21,13 @@ from sm.context import rotation_files
 from sm.plugins.page import desk, session_parts
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import answer_needs
+from sm.plugins.page.changes.page import describe_change, read_change
 from sm.plugins.page.ended_session import read_ended, read_screen
-from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show
 from sm.sessions.session import IssueSession
 from sm.views.family import add_fields
+from sm.views.glossary import find_group
 from sm.views.place import Place
 from sm.views.session_row import SessionRow
 
@@ -57,7 +58,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             line=structs.replace(letter, asks=f"{letter.asks}; Enter sends it"),
             limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
             position=position,
-            draw=page.draw,
+            group=find_group(row),
             **(_gather_there(row) if place.host else _gather_here(page, row, place)),
         )
 
@@ -111,13 +112,14 @@ def _show_messages(_page: Page, visitor: Visitor, place: Place) -> Response:
     return show("messages.html", visitor, messages=session_parts.list_messages(place))
 
 
-def _show_patch(_page: Page, visitor: Visitor, place: Place) -> Response:
-    return show("patch.html", visitor, patch=read_patch(place))
+def _show_branch(page: Page, visitor: Visitor, place: Place) -> Response:
+    found = read_change(place)
+    return show("change.html", visitor, **describe_change(page, found, "the primary branch"))
 
 
 def _show_unpushed(page: Page, visitor: Visitor, place: Place) -> Response:
-    patch = read_patch(place, page.looks.find_row(place.session).head)
-    return show("patch.html", visitor, patch=patch, lacks=PULL)
+    found = read_change(place, page.looks.find_row(place.session).head)
+    return show("change.html", visitor, **describe_change(page, found, PULL))
 
 
 def _show_documents(_page: Page, visitor: Visitor, place: Place) -> Response:
@@ -127,7 +129,7 @@ def _show_documents(_page: Page, visitor: Visitor, place: Place) -> Response:
 AT_PLACE: dict[str, Callable[[Page, Visitor, Place], Response]] = {
     "story": _show_story,
     "messages": _show_messages,
-    "diff": _show_patch,
+    "diff": _show_branch,
     "unpushed": _show_unpushed,
     "documents": _show_documents,
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import httpx2
 from starlette.types import ASGIApp
@@ -16,6 +18,7 @@ from sm.web.guard import GuardRules
 ORIGIN = "http://127.0.0.1:8420"
 KEY = "k" * 64
 TOKEN = "t" * 32
+NEED = re.compile(r'<li class="need [^>]*data-key="([^"]+)"')
 PLEDGE = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
 
 
@@ -50,6 +53,13 @@ class Browser:
     def log_in(self, secret: str = KEY) -> httpx2.Response:
         return self.post("/page/login", {"key": secret})
 
+    def read_needs(self) -> str:
+        """Read what belongs to each line of the inbox, in one."""
+        keys = NEED.findall(self.get("/").text)
+        return "\n".join(
+            self.get(f"/page/need?key={quote(html.unescape(key))}").text for key in keys
+        )
+
     def act(self, **fields: str) -> httpx2.Response:
         """Send a form with the csrf that the page has for this browser."""
         found = PLEDGE.search(self.get("/").text)
@@ -79,11 +89,11 @@ class Browser:
 class Read(HTMLParser):
     """What a browser makes of HTML: its elements, and its text."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(html)
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))

@@ -62,7 +62,7 @@ def test_changes_and_forms_are_of_one_commit(offered: Project, browser: Browser)
     assert set(HEAD.findall(browser.get(path).text)) == {first}
     second = push(offered, issue, "not yet looked at\n")  # no look has seen it
     desk = browser.get(f"{path}/desk").text
-    assert "+not yet looked at" in desk
+    assert "<code>not yet looked at</code>" in desk
     assert set(HEAD.findall(desk)) == {second}
     assert f'data-head="{second}" data-seen="{first}"' in desk
     assert "Approve and merge" not in desk, "CI has not passed there"
@@ -80,14 +80,14 @@ def test_what_is_not_pushed_is_shown_apart(offered: Project, browser: Browser) -
     (worktree / "mine.txt").write_text("kept back\n")
     git(worktree, "add", "-A")
     git(worktree, "commit", "-q", "-m", "mine")
-    assert "+kept back" in browser.get(f"{path}/unpushed").text
+    assert "<code>kept back</code>" in browser.get(f"{path}/unpushed").text
     assert "kept back" not in browser.get(f"{path}/desk").text
     assert "Not pushed" in browser.get(path).text
 
 
 def test_a_button_that_merges_says_so(offered: Project, browser: Browser) -> None:
     _, number = offer(offered)
-    page = browser.get("/").text
+    page = browser.read_needs()
     assert ">Approve and merge</button>" in page
     assert f"Approves pull request {number} at" in page
     assert "and merges it: nothing else is missing" in page

@@ -61,7 +61,7 @@ def test_a_used_up_budget_is_raised_where_it_is_told(
         act=read_act("sm budget raise shop 7 AMOUNT"),
     )
     monkeypatch.setattr(WatchedBoard, "read", lambda *_: Board(at=1.0, needs=(need,)))
-    page = browser.get("/").text
+    page = browser.read_needs()
     assert "Now $11.00 of $10.00 for this issue" in page
     [proposed] = PROPOSED.findall(page)
     about = {"session": session.name, "project": "shop", "limit": find_key(page)}

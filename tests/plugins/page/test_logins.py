@@ -14,12 +14,14 @@ from sm.plugins.page.logins import (
     LOCKED_S,
     MOST,
     NOTED_S,
+    RENEWED_S,
     STEP_S,
     Ages,
     Logins,
     name_browser,
 )
 from sm.store import lock
+from sm.store.files import find_stamp
 from sm.web.rights import Keys, Right
 
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Safari/604.1"
@@ -86,10 +88,26 @@ def test_a_key_is_good_once_and_for_a_while(file: Path, clock: Clock) -> None:
 def test_a_login_ends(file: Path, clock: Clock) -> None:
     logins = start(file, clock)
     browser = logins.log_in(ACTS)
+    unused = logins.log_in(ACTS)
     clock.wait(LASTS_S - 1)
-    assert logins.find_right(browser) is start(file, clock).find_right(browser) is Right.ACT
+    assert start(file, clock).find_right(browser) is Right.ACT
     clock.wait(2)
-    assert logins.find_right(browser) is start(file, clock).find_right(browser) is Right.NOTHING
+    assert start(file, clock).find_right(unused) is logins.find_right(unused) is Right.NOTHING
+
+
+def test_a_login_lives_as_long_as_it_is_used(file: Path, clock: Clock) -> None:
+    logins = start(file, clock)
+    browser, reader = logins.log_in(ACTS), logins.log_in(READS)
+    for _ in range(9):
+        clock.wait(LASTS_S - 60)
+        assert start(file, clock).find_right(browser) is logins.find_right(browser) is Right.ACT
+        assert logins.find_right(reader) is Right.READ
+    stamp = find_stamp(file)
+    clock.wait(RENEWED_S / 48)
+    assert logins.find_right(browser) is Right.ACT
+    assert find_stamp(file) == stamp, "not each look is written down"
+    clock.wait(LASTS_S)
+    assert logins.find_right(browser) is Right.NOTHING
 
 
 @pytest.mark.parametrize("back", [60.0, DAY_S, 400 * DAY_S])
@@ -98,23 +116,23 @@ def test_a_clock_that_is_set_back_makes_no_login_younger(
 ) -> None:
     logins = start(file, clock)
     browser = logins.log_in(ACTS)
-    clock.wait(6 * DAY_S)
+    clock.shown -= back
+    clock.wait(LASTS_S - DAY_S)
     assert logins.find_right(browser) is Right.ACT
     clock.shown -= back
-    assert logins.find_right(browser) is Right.ACT
-    clock.wait(2 * DAY_S)
+    clock.wait(LASTS_S + DAY_S)
     assert logins.find_right(browser) is Right.NOTHING
 
 
 def test_a_small_step_back_loses_no_login_and_adds_nothing_to_it(file: Path, clock: Clock) -> None:
     logins = start(file, clock)
     browser = logins.log_in(ACTS)
-    clock.wait(LASTS_S - 600)
+    clock.wait(600)
     assert logins.find_right(browser) is Right.ACT
     clock.shown -= STEP_S - 1
     anew = start(file, clock)
     assert anew.find_right(browser) is Right.ACT
-    clock.wait(STEP_S + 601)
+    clock.wait(LASTS_S + STEP_S)
     assert anew.find_right(browser) is Right.NOTHING
 
 

@@ -15,7 +15,7 @@ from sm.base.act import Act, ActKind, run
 from sm.base.need import NeedKind
 from sm.plugins.page import app, renderer
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.board_page import RowChoice, answer_needs, choose_rows
+from sm.plugins.page.board_page import Choice, Sort, answer_needs, choose_rows
 from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.renderer import find_safe_link, render
 from sm.sessions.activity import Evidence
@@ -25,9 +25,10 @@ from sm.views.board import Board, WatchedBoard
 from sm.views.figures import Figure, list_headers
 from sm.views.open_need import OpenNeed
 from sm.views.projects import Configured
-from sm.views.session_row import Mark, SessionRow
+from sm.views.session_row import Mark
+from sm.views.states import ShownState
 from tests.helpers import put_session
-from tests.plugins.page.client import Browser, Read
+from tests.plugins.page.client import NEED, Browser, Read
 
 PUBLISHED = {
     "xterm.mjs": "b336ec65a086c056d4804b3d4c2347da5663d3f23c3f25be866467bd8857ad59",
@@ -56,7 +57,7 @@ def test_what_needs_a_person_comes_first_with_its_answer(review: Project, browse
     browser.log_in()
     page = browser.get("/").text
     assert page.index("Needs you") < page.index('id="rows"')
-    needs = page[page.index('id="needs"') : page.index('id="rows"')]
+    needs = browser.read_needs()
     assert "Approves pull request 24 at 000000000000" in needs
     for word in ("approve", "request-changes"):
         assert f'name="act" value="{word}"' in needs
@@ -65,7 +66,7 @@ def test_what_needs_a_person_comes_first_with_its_answer(review: Project, browse
 
 def test_who_has_not_logged_in_sees_the_command_instead(review: Project, browser: Browser) -> None:
     assert review
-    page = browser.get("/").text
+    page = browser.read_needs()
     assert "sm review harb#24 --approve" in page
     assert 'class="offer' not in page
 
@@ -79,8 +80,7 @@ def test_what_is_reviewed_on_the_forge_leads_there(
     monkeypatch.setattr(type(review.settings.forge), "link_pull", lambda *_: address)
     if logs_in:
         browser.log_in()
-    page = browser.get("/").text
-    needs = page[page.index('id="needs"') : page.index('id="rows"')]
+    needs = browser.read_needs()
     assert needs.count(f'href="{address}"') == 1
     assert "Review it on the forge" in needs
     assert "In a terminal" not in needs
@@ -88,22 +88,29 @@ def test_what_is_reviewed_on_the_forge_leads_there(
     assert 'value="approve"' not in needs
 
 
-def test_filters_leave_out_rows_and_nothing_that_needs_a_person(
+def test_filters_hold_for_needs_and_sessions_and_say_what_they_leave_out(
     review: Project, browser: Browser
 ) -> None:
     put_session(review, 4, "Mend the cart")
-    keys = re.compile(r'<li class="row [^>]*data-key="([^"]+)"')
+    keys = re.compile(r'<tr class="in-[^>]*data-key="([^"]+)"')
     assert keys.findall(browser.get("/").text) == ["dev-harb-3", "dev-harb-4"]
-    for query, shown in (
-        ("q=CART", ["dev-harb-4"]),
-        ("group=needs", ["dev-harb-3"]),
-        ("group=working", ["dev-harb-4"]),
-        ("project=other", []),
-        ("group=none", ["dev-harb-3", "dev-harb-4"]),
+    for query, shown, left_out in (
+        ("q=CART", ["dev-harb-4"], 1),
+        ("q=review", ["dev-harb-3"], 0),
+        ("group=needs", ["dev-harb-3"], 0),
+        ("group=working", ["dev-harb-4"], 0),
+        ("kind=review", ["dev-harb-3", "dev-harb-4"], 0),
+        ("kind=ci", ["dev-harb-3", "dev-harb-4"], 1),
+        ("project=other", [], 1),
+        ("host=one", [], 1),
+        ("group=none&sort=none", ["dev-harb-3", "dev-harb-4"], 0),
     ):
         page = browser.get(f"/?{query}").text
-        assert keys.findall(page) == shown
-        assert "The pull request waits for a review" in page
+        assert keys.findall(page) == shown, query
+        assert f'<span class="number">{left_out}</span> more left out by the filter' in page
+        assert len(NEED.findall(page)) == 1 - left_out
+        assert '<p id="no-needs" class="calm" hidden>' in page
+        assert "<title>(1) sm</title>" in page
 
 
 def test_changes_are_the_rows_that_the_journal_tells_of(review: Project, browser: Browser) -> None:
@@ -113,10 +120,10 @@ def test_changes_are_the_rows_that_the_journal_tells_of(review: Project, browser
     found = browser.get(f"/page/changes?since={position}").text
     assert 'data-key="dev-harb-4"' in found
     assert 'data-key="dev-harb-3"' not in found
-    assert 'data-order="dev-harb-3 dev-harb-4"' in found
+    assert 'data-order="group-needs dev-harb-3 group-working dev-harb-4"' in found
     end = journal.find_size(review.root.journal)
     assert f'data-position="{end}"' in found
-    assert 'class="row' not in browser.get(f"/page/changes?since={end}").text
+    assert '<tr class="in-' not in browser.get(f"/page/changes?since={end}").text
     assert (
         'data-key="dev-harb-3"' in browser.get(f"/page/changes?since={end}&session=dev-harb-3").text
     )
@@ -228,8 +235,10 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
     for path in ("/", "/page/changes", f"/page/session/{row.id}"):
         page = browser.get(path).text
         assert "alert(1)" in page
-        assert '<summary>All of it</summary><pre class="text">&lt;/li&gt;' in page
         _check_harmless(page)
+    whole = browser.read_needs()
+    assert "<p>&lt;/li&gt;&lt;/textarea&gt;" in whole
+    _check_harmless(whole)
 
 
 def test_figures_of_plugins_stand_beside_the_title(
@@ -241,14 +250,13 @@ def test_figures_of_plugins_stand_beside_the_title(
     figures = {"cost": Figure("$1.20"), "of a plugin that is gone": Figure("?")}
     board = Board(at=time.time(), rows=(structs.replace(first, figures=figures), second))
     monkeypatch.setattr(WatchedBoard, "read", lambda *_: board)
-    shown = '<dl class="figures">\n<div><dt>Cost</dt><dd>$1.20</dd></div></dl>'
-    for path, count in (
-        ("/", 1),
-        (f"/page/session/{first.id}", 1),
-        (f"/page/session/{second.id}", 0),
+    card = '<dl class="figures">\n<div><dt>Cost</dt><dd>$1.20</dd></div></dl>'
+    for path, shown, count in (
+        ("/", '<td class="figures"><span title="Cost">$1.20</span>', 1),
+        (f"/page/session/{first.id}", card, 1),
+        (f"/page/session/{second.id}", "Cost", 0),
     ):
-        page = browser.get(path).text
-        assert (page.count(shown), page.count('class="figures"')) == (count, count)
+        assert browser.get(path).text.count(shown) == count
 
 
 def test_no_message_or_event_becomes_html(project: Project, browser: Browser) -> None:
@@ -335,14 +343,30 @@ def test_the_track_is_told_to_a_screen_reader(review: Project, browser: Browser)
     assert {*Evidence} == {*renderer.PROOFS}
 
 
-def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> None:
-    """A row that changes never moves: the list would jump under a person's hand."""
+def test_sessions_stand_by_group_and_within_it_as_a_person_likes(
+    review: Project, browser: Browser
+) -> None:
     assert review
-    board, _ = BoardReader(review.machine).read()
-    rows: list[SessionRow] = [*board.rows, structs.replace(board.rows[0], id="x", issue=1)]
-    choice = RowChoice()
-    shown = choose_rows(structs.replace(board, rows=tuple(rows)), choice)
-    assert [row.issue for row in shown] == [1, 3]
+    (asks,) = BoardReader(review.machine).read()[0].rows
+    calm = structs.replace(asks, need=None, state=ShownState.WORKING)
+    rows = (
+        structs.replace(calm, id="b", issue=10, percent=80.0, begun_at=5.0, state_since=9.0),
+        structs.replace(calm, id="a", issue=9, percent=10.0, begun_at=6.0, state_since=8.0),
+        structs.replace(calm, id="lost", issue=1, state=ShownState.CRASHED),
+        structs.replace(calm, id="refused", issue=2, problem="refused"),
+        structs.replace(calm, id="merged", issue=4, state=ShownState.MERGED, problem="late"),
+        structs.replace(calm, id="rests", issue=5, state=ShownState.PARKED),
+        asks,
+    )
+    board = Board(at=1.0, rows=rows)
+
+    def show(sort: Sort) -> list[str]:
+        return [row.id for row in choose_rows(board, Choice(sort=sort))]
+
+    assert show(Sort.NAME) == [asks.id, "lost", "refused", "a", "b", "rests", "merged"]
+    assert show(Sort.CONTEXT)[3:5] == ["b", "a"]
+    assert show(Sort.BEGUN)[3:5] == ["b", "a"]
+    assert show(Sort.SINCE)[3:5] == ["a", "b"]
 
 
 def test_a_link_to_a_session_that_has_given_up_leads_to_its_blocked_issue() -> None:

@@ -101,6 +101,18 @@
     shift(event.target);
   });
 
+  // A part that could not be read says so, and can be asked for again
+
+  const offerAgain = (event) => {
+    const part = event.detail.target, path = event.detail.pathInfo?.requestPath;
+    if (!path || !part?.matches(".body, .pane")) return;
+    const again = Object.assign(document.createElement("button"), { type: "button", textContent: "Try again" });
+    again.addEventListener("click", () => window.htmx.ajax("GET", path, { source: part, target: part }));
+    const words = event.detail.xhr?.status ? "This could not be read." : "The server does not answer.";
+    part.replaceChildren(Object.assign(document.createElement("p"), { className: "bad", textContent: words }), again);
+  };
+  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) body.addEventListener(name, offerAgain);
+
   // A message stands in the list as soon as it is sent, until the server's list has it
 
   const echoes = new Map();
@@ -132,8 +144,8 @@
   // A link such as #changes leads to a part that is closed at first, one such as #need-dev-shop-7 to
   // what a person was told of
 
-  const ANSWERS = "textarea, .offer input:not([type=hidden]), .offer button, .later > summary";
-  const findAnswer = (need) => need?.querySelector(ANSWERS) || need?.querySelector("summary, a");
+  const ANSWERS = ".detail :is(textarea, .offer input:not([type=hidden]), .offer button, .later > summary)";
+  const findAnswer = (need) => need?.querySelector(ANSWERS) || need?.querySelector(".detail :is(summary, a), summary");
 
   const findMeant = () => {
     const name = location.hash.slice(1);
@@ -143,12 +155,54 @@
   const openMeant = () => {
     const meant = findMeant();
     if (meant?.matches("details")) { meant.open = true; meant.scrollIntoView(); }
-    if (meant?.matches(".need")) {
-      meant.scrollIntoView({ block: "start" });
-      findAnswer(meant)?.focus({ preventScroll: true });
-    }
+    if (meant?.matches(".need")) openNeed(meant);
     tellSettled();
   };
+
+  // A need is read when it is opened, and its answer has the focus as soon as it is there
+  let meantNext = null;
+  const openNeed = (need) => {
+    const line = need.querySelector("details");
+    const is_read = need.querySelector(".detail");
+    line.open = true;
+    need.scrollIntoView({ block: "start" });
+    if (is_read) findAnswer(need)?.focus({ preventScroll: true });
+    else { meantNext = need; line.querySelector("summary").focus({ preventScroll: true }); }
+  };
+  body.addEventListener("htmx:afterSettle", (event) => {
+    const need = event.target.closest?.(".need");
+    if (!need || need !== meantNext) return;
+    meantNext = null;
+    if (need.contains(document.activeElement)) findAnswer(need)?.focus({ preventScroll: true });
+  });
+
+  // Where there is room beside the lines, the first one is open at once
+  const openFirst = () => {
+    const first = document.querySelector("#needs > li details");
+    const is_wide = matchMedia("(min-width: 64rem)").matches;
+    if (is_wide && first && !location.hash && !document.querySelector("#needs details[open]")) first.open = true;
+  };
+  addEventListener("load", openFirst);
+  body.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "shown") openFirst(); });
+
+  const step = (by) => {
+    const lines = [...document.querySelectorAll("#needs > li")];
+    const now = lines.findIndex((need) => need.querySelector("details[open]"));
+    const next = lines[now < 0 ? 0 : Math.min(lines.length - 1, Math.max(0, now + by))];
+    if (!next) return;
+    next.querySelector("details").open = true;
+    next.querySelector("summary").focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+  };
+
+  // A choice fills the box, and can still be changed there
+  body.addEventListener("click", (event) => {
+    const choice = event.target.closest?.(".choice");
+    const box = choice?.closest(".answers").querySelector("textarea");
+    if (!box) return;
+    box.value = choice.dataset.fill;
+    box.focus();
+  });
 
   // It is settled if the session is there and needs nobody. Of one that is not there only its own page
   // knows more: it may be over, or its project cannot be read.
@@ -156,7 +210,7 @@
     const note = document.getElementById("settled"), name = location.hash.slice(1);
     if (!note) return;
     const session = name.startsWith("need-") && !document.getElementById(name) ? name.slice("need-".length) : "";
-    const there = [...document.querySelectorAll("#rows > li")].some((row) => row.dataset.key === session);
+    const there = [...document.querySelectorAll("#rows > [data-key]")].some((row) => row.dataset.key === session);
     note.hidden = !session;
     note.querySelector("span").textContent = `What you were told of is ${there ? "settled" : "not here any more"}:`;
     note.querySelector("a").href = `/page/session/${encodeURIComponent(session)}`;
@@ -180,7 +234,8 @@
     if (event.key === "Escape" && writes) { event.target.blur(); return; }
     if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") focus(event, document.getElementById("q"));
-    if (event.key === "!") { moveOn(); focus(event, findAnswer(document.querySelector("#needs > li"))); }
+    if (event.key === "!") { moveOn(); const need = document.querySelector("#needs > li"); if (need) { event.preventDefault(); openNeed(need); } }
+    if (event.key === "j" || event.key === "k") { event.preventDefault(); step(event.key === "j" ? 1 : -1); }
   });
   const focus = (event, at) => {
     if (!at) return;

@@ -8,6 +8,7 @@
   if (!("position" in body.dataset)) return;
   const SOON_MS = 60, HIDDEN_MS = 3000, AGAIN_MS = 2000, AGES_MS = 10000;
   let position = Number(body.dataset.position);
+  let needsVersion = "", shownNeeds = 0;
   const ALL = [""]; // whatever has changed, also what no event tells: nobody has named that to us
   let named = new Set(), timer = 0, asking = false, again = false;
 
@@ -27,6 +28,7 @@
     try {
       const query = new URLSearchParams(location.search);
       query.set("since", position);
+      query.set("needs", needsVersion);
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       for (const diff of document.querySelectorAll(".desk:not(.outdated) .diff[open]")) query.append("session", diff.closest(".desk").dataset.session);
@@ -63,16 +65,23 @@
       warn("It is over. What you have typed is still here.", "/page/session/" + encodeURIComponent(body.dataset.session), "What is left of it");
     }
     renew(found.dataset.csrf);
+    const sent = found.querySelector("#needs") !== null; // else they are as they were
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
-    const rows = [...found.querySelectorAll("#rows > li")];
-    inNeed = new Set(needs.map((item) => item.dataset.session));
-    outdateAll([...needs.map((item) => item.querySelector(".desk")), ...rows].filter(Boolean));
-    watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needs.map((item) => item.dataset.key)));
+    const rows = [...found.querySelectorAll("#rows > [data-key]")];
+    if (sent) inNeed = new Set(needs.map((item) => item.dataset.session));
+    outdateAll([...needs, ...rows]);
+    if (sent) watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needs.map((item) => item.dataset.key)));
     const notes = document.getElementById("notes"), other = found.querySelector("#notes");
     if (notes && notes.innerHTML !== other.innerHTML) watchShift("notes", () => notes.replaceWith(other));
-    watchShift("rows", () => reconcile(document.getElementById("rows"), rows, found.dataset.order.split(" ")));
-    count(found, needs.length);
+    watchShift("rows", () => {
+      const list = document.getElementById("rows"), order = found.dataset.order.split(" ");
+      reconcile(list, rows, order);
+      if (list?.matches("tbody")) arrange(list, order);
+    });
+    if (sent) shownNeeds = needs.length;
+    needsVersion = found.dataset.needs;
+    count(found, shownNeeds);
     tell(needs.filter((item) => !before.has(item.dataset.key)));
     position = Number(found.dataset.position);
     body.dispatchEvent(new CustomEvent("sm-changed"));
@@ -116,6 +125,18 @@
     }
   };
 
+  // A session that comes into another group moves to its place there.
+  const arrange = (list, order) => {
+    let at = list.firstElementChild;
+    for (const key of order) {
+      if (at?.dataset.key === key) { at = at.nextElementSibling; continue; }
+      const item = find(list, key);
+      if (!item) continue;
+      list.insertBefore(item, at);
+      moved = true;
+    }
+  };
+
   // What has been answered here stays in its place, and so does what is of another commit by now, for
   // as long as its session waits for anybody.
   const isOutdated = (desk) => desk.matches(".outdated");
@@ -148,7 +169,7 @@
       const now = found.find((one) => (one.dataset.session || one.dataset.key) === desk.dataset.session && one.dataset.head);
       if (!now || desk.dataset.head === now.dataset.head || desk.closest(".answered")) continue;
       const isKnown = desk.dataset.seen === now.dataset.head;
-      const card = now.closest(".need"); // a row may have told of the commit before a card does
+      const card = now.matches(".need") ? now : null; // a row may have told of the commit before a card does
       if (card && (!isKnown || isOutdated(desk))) newer.set(desk.dataset.session, card);
       if (!isKnown) outdate(desk, "", now.dataset.head);
     }
@@ -216,8 +237,14 @@
   const FOCUSABLE = "a[href], button, summary, textarea, input:not([type=hidden])";
   const replace = (old, item) => {
     const at = [...old.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+    const pane = old.querySelector("details[open] > .pane");
+    if (pane) { // what is read just now stays until there is something newer
+      item.querySelector("details").open = true;
+      item.querySelector(".pane").replaceWith(pane);
+    }
     old.replaceWith(item);
     revive(item);
+    if (pane) window.htmx.ajax("GET", `/page/need?key=${encodeURIComponent(item.dataset.key)}`, { source: pane, target: pane });
     if (at >= 0) [...item.querySelectorAll(FOCUSABLE)][at]?.focus({ preventScroll: true });
   };
 
@@ -226,29 +253,39 @@
     window.htmx?.process(item);
   };
 
-  // Words that are not sent yet, or a form that somebody has opened.
-  const isTyped = (item) =>
+  // Words that are not sent yet, a form that somebody has opened, or text that is selected.
+  const isSelected = (item) => {
+    const selection = getSelection();
+    return !selection.isCollapsed && selection.containsNode(item, true);
+  };
+  const isTyped = (item) => isSelected(item) ||
     [...item.querySelectorAll("textarea, .offer input:not([type=hidden])")].some(
       (box) => box.value.trim() !== box.defaultValue || box === document.activeElement,
     ) ||
     item.querySelector("details.later[open], details.diff[open]") !== null;
+
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.target.matches("#messages, #story") && isSelected(event.target)) event.detail.shouldSwap = false;
+  });
 
   const count = (found, needs) => {
     const set = (id, text) => { const at = document.getElementById(id); if (at) at.textContent = text; };
     set("needs-count", needs);
     set("rows-count", found.dataset.rows);
     for (const one of found.querySelectorAll("[data-group]")) {
-      const at = document.querySelector(`#filter [data-group="${one.dataset.group}"]`);
+      const at = document.querySelector(`main [data-group="${one.dataset.group}"]`);
       if (at) at.textContent = one.textContent;
     }
     const empty = document.getElementById("no-rows");
-    if (empty) empty.hidden = document.querySelector("#rows > li") !== null;
+    if (empty) empty.hidden = document.querySelector("#rows > [data-key]") !== null;
     const none = document.getElementById("no-needs");
-    if (none) { none.hidden = needs > 0; document.title = needs ? `(${needs}) sm` : "sm"; }
+    const total = Number(found.dataset.total), left_out = document.getElementById("left-out");
+    if (none) { none.hidden = total > 0; document.title = total ? `(${total}) sm` : "sm"; }
+    if (left_out) { left_out.hidden = total === needs; left_out.querySelector(".number").textContent = total - needs; }
   };
 
   const tell = (fresh) => {
-    const names = fresh.map((item) => item.querySelector("h3").textContent.trim().replace(/\s+/g, " "));
+    const names = fresh.map((item) => item.querySelector(".who").textContent.trim().replace(/\s+/g, " "));
     if (names.length) document.getElementById("news").textContent = `Needs you: ${names.join("; ")}`;
   };
 
@@ -268,6 +305,10 @@
     if (live.textContent !== words) live.textContent = words;
     live.title = unread && !on ? unread.why : "";
     body.dataset.live = on ? "on" : "off";
+    const bar = document.getElementById("silence");
+    const told = silent && !out ? `Nothing was heard from the server since ${clock(served)}: what is shown may not be so any more.` : "";
+    bar.hidden = !told;
+    if (bar.textContent !== told) bar.textContent = told;
   };
   const setLive = (on) => { connected = on; if (on) served = Date.now(); drawLive(); };
   const hearServer = () => { served = Date.now(); drawLive(); };

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.chromium import MISSING, PROGRAM, browsing
 from tests.e2e.conftest import stage_of as stage_of
@@ -70,6 +70,16 @@ class Site:
 
 
 MakeSite = Callable[..., Site]
+
+
+def reach(need: Locator) -> Locator:
+    """Open a line of the inbox, and wait for what belongs to it."""
+    detail = need.locator(".detail")
+    while not detail.is_visible():  # a press on what has just moved does nothing
+        if need.locator("details").get_attribute("open") is None:
+            need.locator("summary.line").click()
+        need.page.wait_for_timeout(50)
+    return need
 
 
 def wait_for_rest(page: Page) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.stage import started
 from tests.helpers import wait_for
-from tests.plugins.page.browser.conftest import MakeSite, Site
+from tests.plugins.page.browser.conftest import MakeSite, Site, reach
 from tests.plugins.page.browser.states import OVER, fill
 
 pytestmark = pytest.mark.long_lived
@@ -48,6 +48,8 @@ def find_faults(page: Page) -> list[str]:
 
 def open_all(page: Page) -> None:
     """Open each part that is closed at first."""
+    for need in page.locator("#needs > li").all():
+        reach(need)
     for part in page.locator("details.part[hx-get]").all():
         while part.get_attribute("open") is None:  # a press on what has just moved does nothing
             part.locator("> summary").click()

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, TimeoutError, expect
 
 from tests.helpers import HANG_S
+from tests.plugins.page.browser.conftest import reach
 
 pytestmark = pytest.mark.long_lived
 
@@ -47,6 +48,7 @@ def read_link(demo: subprocess.Popen[str]) -> str:
 
 def answer(need: Locator, wish: str) -> None:
     """Do what a person would: answer the question, have `wish` done, approve what is left."""
+    reach(need)
     if need.get_by_role("button", name="Reply").count():
         need.get_by_role("textbox").fill("Up, please")
         need.get_by_role("button", name="Reply").click()

@@ -253,7 +253,7 @@ def test_a_review_that_waits_is_called_settled_by_nobody_who_types_in_its_termin
         page = site.open("/#need-dev-harb-3")
         expect(page.locator("#need-dev-harb-3")).to_be_visible()
         expect(page.locator("#settled")).to_be_hidden()
-        expect(page.locator(".row", has_text="harb#3")).to_contain_text(
+        expect(page.locator("#rows tr", has_text="harb#3")).to_contain_text(
             "a person is in its terminal"
         )
     finally:

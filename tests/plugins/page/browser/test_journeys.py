@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from sm.store import events
 from tests.e2e.stage import count_merges, leave_merge, started
 from tests.helpers import put_session, wait_for
-from tests.plugins.page.browser.conftest import MakeSite, Site
+from tests.plugins.page.browser.conftest import MakeSite, Site, reach
 from tests.plugins.page.offered import look
 from tests.serving import STARTED, serving
 
@@ -48,7 +48,7 @@ def test_a_question_is_answered_in_two_clicks(site_of: MakeSite) -> None:
     need = page.locator(UNANSWERED)
     expect(need).to_contain_text("which colour?")
     expect(page).to_have_title("(1) sm")
-    need.get_by_label("Your answer").click()
+    reach(need).get_by_label("Your answer").click()
     page.keyboard.type('blue, <b>"not" red</b>')
     need.get_by_role("button", name="Reply").click()
     expect(page.locator("#said")).to_contain_text("answered #")
@@ -66,7 +66,7 @@ def test_a_pull_request_is_turned_back_and_approved(site_of: MakeSite) -> None:
     need = page.locator(UNANSWERED)
     site.stage.push_work(issue)
     site.stage.write_phase(issue, "PHASE:awaiting_review")
-    need.get_by_text("Request changes …").click()
+    reach(need).get_by_text("Request changes …").click()
     need.get_by_label("What is to change").fill("Say <b>more</b>")
     need.get_by_role("button", name="Request changes").click()
     wait_for(lambda: [told for told in site.stage.told() if "Say <b>more</b>" in told], "it")
@@ -74,7 +74,7 @@ def test_a_pull_request_is_turned_back_and_approved(site_of: MakeSite) -> None:
     head = site.stage.push_work(issue, content="more\n")
     look(site.stage.project)  # or the card is of the commit before at first
     site.stage.write_phase(issue, "PHASE:awaiting_review")
-    need.get_by_role("button", name="Approve").click()
+    reach(need).get_by_role("button", name="Approve").click()
     expect(page.locator("#said")).to_contain_text(f"at {head[:12]}")
     wait_for(lambda: [told for told in site.stage.told() if "Review: approved" in told], "it")
     expect(need).to_have_count(0)
@@ -88,7 +88,7 @@ def test_a_merge_that_the_agent_leaves_is_made_on_the_page(site_of: MakeSite) ->
     need = page.locator(UNANSWERED)
     leave_merge(site.stage, issue)
     expect(need).to_contain_text("still not merged")
-    need.get_by_text("Merge …").click()
+    reach(need).get_by_text("Merge …").click()
     need.get_by_role("button", name="Merge").click()
     expect(page.locator("#said")).to_contain_text("merged #")
     wait_for(lambda: site.stage.is_over(issue), "the end of the session")
@@ -98,18 +98,19 @@ def test_a_merge_that_the_agent_leaves_is_made_on_the_page(site_of: MakeSite) ->
 
 def test_a_change_shows_by_itself_and_moves_nothing(site: Site) -> None:
     page = site.open()
-    before = page.locator("#rows > li").evaluate_all("items => items.map(one => one.dataset.key)")
-    page.evaluate("document.querySelectorAll('#rows > li')[1].seen = true")
+    rows = page.locator("#rows > tr:not(.group)")
+    before = rows.evaluate_all("items => items.map(one => one.dataset.key)")
+    page.evaluate("document.querySelectorAll('#rows > tr:not(.group)')[1].seen = true")
     page.locator("#rows a").first.focus()
     show(site, 3)
     wait_for_row(page, 3, "monitor started")
-    after = page.locator("#rows > li").evaluate_all("items => items.map(one => one.dataset.key)")
+    after = rows.evaluate_all("items => items.map(one => one.dataset.key)")
     assert after == before
-    assert page.evaluate("document.querySelectorAll('#rows > li')[1].seen") is True
+    assert page.evaluate("document.querySelectorAll('#rows > tr:not(.group)')[1].seen") is True
     assert page.evaluate("document.activeElement.textContent") == "harb#3"
     put_session(site.stage.project, 1, "Come first", alive=False)
     wait_for_row(page, 1, "Come first")
-    first = page.locator("#rows > li").first
+    first = page.locator("#rows > tr:not(.group)").first
     assert first.get_attribute("data-key") == "dev-harb-1"
 
 
@@ -119,7 +120,7 @@ def test_what_a_person_is_typing_is_never_replaced(site_of: MakeSite) -> None:
     site.stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
     site.log_in()
     page = site.open()
-    page.locator("#needs textarea").fill("I think")
+    reach(page.locator("#needs > li")).locator("textarea").fill("I think")
     site.stage.write_phase(issue, "PHASE:escalate\nReason: which size?")
     needs = page.locator("#needs > li")
     expect(needs.filter(has_text="which size?")).to_have_count(1)
@@ -179,18 +180,18 @@ def test_keys_find_and_filter(site: Site) -> None:
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
     page.keyboard.type("it 4/")
-    expect(page.locator("#rows > li")).to_have_count(0)
+    expect(page.locator("#rows > tr:not(.group)")).to_have_count(0)
     page.keyboard.press("Backspace")
-    expect(page.locator("#rows > li")).to_have_count(1)
+    expect(page.locator("#rows > tr:not(.group)")).to_have_count(1)
     expect(page).to_have_url(re.compile(r"/\?q=it(%20|\+)4"))
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id") == ""
     show(site, 3)
     show(site, 4)
     wait_for_row(page, 4, "monitor started")
-    expect(page.locator("#rows > li")).to_have_count(1)
+    expect(page.locator("#rows > tr:not(.group)")).to_have_count(1)
     page.go_back()
-    expect(page.locator("#rows > li")).to_have_count(0)
+    expect(page.locator("#rows > tr:not(.group)")).to_have_count(0)
     expect(page.locator("#live")).to_have_text("live")
 
 

@@ -12,6 +12,7 @@ from sm.plugins.page.terminal.remote_screen import VIEWS_THERE
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.plugins.hosts.world import Machine, living
+from tests.plugins.page.browser.conftest import reach
 from tests.plugins.page.browser.test_axe import find_faults
 from tests.plugins.page.browser.test_terminal import picture
 from tests.plugins.page.watcher import Watcher
@@ -68,7 +69,7 @@ def test_a_session_on_a_node_is_watched_and_answered(
             need = page.locator("#need-dev-harb-1")
             expect(need).to_contain_text("which colour?")  # without an event here
             expect(page.locator("#rows")).to_contain_text("box")
-            need.locator("textarea").fill("blue")
+            reach(need).locator("textarea").fill("blue")
             need.get_by_role("button", name="Reply").click()
             expect(page.locator("#said")).to_contain_text("answered #1")
             wait_for(lambda: "blue" in "".join(stage.told()), "the answer")

@@ -14,7 +14,7 @@ from sm.adapters.forge.model import PullState, ReviewState
 from sm.sessions.project import Project
 from sm.store import events
 from tests.helpers import wait_for
-from tests.plugins.page.browser.conftest import MakeSite, Site
+from tests.plugins.page.browser.conftest import MakeSite, Site, reach
 from tests.plugins.page.offered import look, offer, push
 
 pytestmark = pytest.mark.long_lived
@@ -48,8 +48,8 @@ def test_a_push_while_a_person_reads_outdates_changes_and_form_together(
     need = page.locator("#needs > li")
     desk = need.locator(".desk")
     first = project.forge.pulls.read_head(number)
-    need.get_by_text("What it changes").click()
-    expect(need.locator("pre.patch")).to_contain_text("+first")
+    reach(need).get_by_text("What it changes").click()
+    expect(need.locator(".change .added")).to_contain_text("first")
     need.get_by_label("A word on it").fill("Good")
     picture(page, f"desk-{width}")
     second = push(project, issue, "not seen\n")
@@ -58,11 +58,11 @@ def test_a_push_while_a_person_reads_outdates_changes_and_form_together(
     picture(page, f"outdated-{width}")
     expect(desk).to_have_attribute("data-head", first)
     expect(need.get_by_role("button", name="Approve")).to_be_disabled()
-    expect(need.locator("pre.patch")).to_contain_text("+first")
+    expect(need.locator(".change .added")).to_contain_text("first")
     page.evaluate("document.querySelector('.desk form').requestSubmit()")
     need.get_by_role("button", name="show it").click()
     expect(desk).to_have_attribute("data-head", second)
-    expect(need.locator("pre.patch")).to_contain_text("+not seen")
+    expect(need.locator(".change")).to_contain_text("not seen")
     assert need.get_by_label("A word on it").input_value() == "Good"
     assert not project.forge.pulls.read(number).reviews
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -79,7 +79,7 @@ def test_a_push_that_no_look_has_seen_is_refused_with_a_way_to_see_it(site_of: M
     site.log_in()
     page = site.open(f"/page/session/dev-{project.name}-{issue}#changes")
     need = page.locator("#needs > li")
-    expect(need.locator("pre.patch")).to_contain_text("+first")
+    expect(need.locator(".change .added")).to_contain_text("first")
     second = push(project, issue, "not seen\n")
     need.get_by_role("button", name="Approve").click()
     expect(page.locator("#said")).to_contain_text("1 new commit in pull request")
@@ -87,7 +87,7 @@ def test_a_push_that_no_look_has_seen_is_refused_with_a_way_to_see_it(site_of: M
     pull = project.forge.pulls.read(number)
     assert (pull.state, pull.reviews) == (PullState.OPEN, ())
     need.get_by_role("button", name="show it").click()
-    expect(need.locator("pre.patch")).to_contain_text("+not seen")
+    expect(need.locator(".change")).to_contain_text("not seen")
     expect(need.locator(".desk")).to_have_attribute("data-head", second)
 
 
@@ -98,7 +98,7 @@ def test_an_outdated_card_goes_when_somebody_else_has_decided(site_of: MakeSite)
     site.log_in()
     page = site.open()
     need = page.locator("#needs > li")
-    expect(need.get_by_role("button", name="Approve")).to_be_enabled()
+    expect(reach(need).get_by_role("button", name="Approve")).to_be_enabled()
     second = push(project, issue, "not seen\n")
     tell(project, issue)
     expect(need.locator(".moved")).to_contain_text("1 new commit: show it")
@@ -133,6 +133,7 @@ def test_two_taps_at_one_place_answer_one_need(site_of: MakeSite, width: int) ->
     page = open_with_clock(site, "/")
     needs = page.locator("#needs > li")
     expect(needs).to_have_count(2)
+    reach(needs.first)
     page.wait_for_selector("body:not([data-moved])")
     at = find_button(page)
     before = needs.nth(1).bounding_box()
@@ -148,6 +149,7 @@ def test_two_taps_at_one_place_answer_one_need(site_of: MakeSite, width: int) ->
     page.clock.pause_at(time.time() + 60)  # however slow this machine is
     page.get_by_role("button", name="Put away").click()
     expect(needs).to_have_count(1)
+    reach(needs.first)
     at = find_button(page)
     page.mouse.click(*at)
     expect(page.locator("#said")).to_contain_text("press again")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from sm.adapters.process import Beginning
-from sm.plugins.page import patch
-from sm.plugins.page.patch import LINES, WIDEST, make_patch, read_patch
+from sm.plugins.page.changes import page
+from sm.plugins.page.changes.page import read_change
+from sm.plugins.page.changes.shown import ChangeStore
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import git, put_session
@@ -50,27 +51,47 @@ def test_what_is_large_binary_or_strangely_named_is_shown_within_bounds(
         dict.fromkeys(NAMES, b"<script>alert(1)</script>\n")
         | {"binary": bytes(range(256)) * 100, "one-line": b"y" * 50_000, "z-huge": huge},
     )
-    found = read_patch(find_here(session))
-    assert found.left_out == "Only the first 1 MB of the changes were read."
-    assert len(found.lines) == LINES
-    assert max(len(line.text) for line in found.lines) < 6 * WIDEST
-    assert any("Binary files /dev/null and b/binary differ" in line.text for line in found.lines)
-    assert "10 files changed" in found.stat
+    found = read_change(find_here(session))
+    assert not found.is_whole
+    change = ChangeStore().show(found)
+    assert change.left_out == "Only the first 2 MB of the changes were read."
+    assert len(change.files) == 9, "the last one is behind what was read"
     html = browser.get(f"/page/session/{session.name}/diff").text
-    assert len(html) < 2_000_000
-    assert "Only the first 1 MB" in html
+    assert len(html) < 100_000
+    assert "Only the first 2 MB" in html
+    assert "not text" in html
+    _check_harmless(html)
+    for file in change.files:
+        html = browser.get(f"/page/change/{change.id}/{file.index}").text
+        assert len(html) < 2_000_000
+        _check_harmless(html)
+
+
+def _check_harmless(html: str) -> None:
     tags = {tag for tag, _ in Read(html).elements}
-    assert tags <= {"pre", "span", "p", "code"}
+    assert not tags & {"script", "img", "style"}
     for sign in ("\x1b", "\u202e"):
         assert sign not in html
+
+
+def test_a_file_is_asked_for_when_it_is_opened(session: IssueSession, browser: Browser) -> None:
+    commit(session, {f"{name}.py": b"x = 1\n" * 300 for name in "ab"})
+    html = browser.get(f"/page/session/{session.name}/diff").text
+    [path] = re.findall(r'hx-get="(/page/change/[^"]+)"', html)
+    assert html.count('<tr class="added">') == 300, "one is open, the other one is not"
+    assert browser.get(path).text.count('<tr class="added">') == 300
+    gone = browser.get("/page/change/0123/0").text
+    assert "load the page again" in gone
+    assert "load the page again" in browser.get(f"{path}9999").text
 
 
 def test_git_that_takes_too_long_is_stopped(
     session: IssueSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(session, {"work.txt": b"done\n"})
-    monkeypatch.setattr(patch, "GIT_S", 0.0)
-    assert read_patch(find_here(session)).left_out.startswith("Git was stopped after 0 s")
+    monkeypatch.setattr(page, "GIT_S", 0.0)
+    change = ChangeStore().show(read_change(find_here(session)))
+    assert change.left_out.startswith("Git was stopped before it was done")
 
 
 def test_a_branch_that_runs_a_program_in_a_diff_runs_none(
@@ -80,13 +101,5 @@ def test_a_branch_that_runs_a_program_in_a_diff_runs_none(
     git(Path(session.worktree), "config", "diff.x.textconv", f"touch {ran}; cat")
     git(Path(session.worktree), "config", "diff.x.command", f"touch {ran}; true")
     commit(session, {".gitattributes": b"* diff=x\n", "work.txt": b"done\n"})
-    assert any(line.text == "+done" for line in read_patch(find_here(session)).lines)
+    assert b"\n+done\n" in read_change(find_here(session)).data
     assert not ran.exists()
-
-
-def test_lines_end_where_git_ends_them() -> None:
-    found = make_patch(Beginning("+a\u2028b\x0cc\r\n+d\n".encode(), is_whole=True), "")
-    assert [line.kind for line in found.lines] == ["add", "add"]
-    assert make_patch(Beginning(b"", is_whole=True), "").lines == ()
-    more = make_patch(Beginning(b"+\n" * (LINES + 1_500), is_whole=True), "")
-    assert more.left_out == "1,500 more lines are left out."
