@@ -16,7 +16,6 @@ from typing import Any
 
 import yaml
 from msgspec import structs
-from sm.issues.look.polled import Clock, Polled
 
 from sm.adapters import procfs
 from sm.adapters.forge.local import forge as local
@@ -25,6 +24,7 @@ from sm.adapters.forge.model import CheckState
 from sm.adapters.tmux_start import start_session
 from sm.config.load import load
 from sm.issues.look.snapshot import snapshot
+from sm.issues.look.tick_record import Clock, Polled
 from sm.sessions.agent import Agent
 from sm.sessions.machine import Machine, load_here
 from sm.sessions.project import Project
