@@ -8,7 +8,7 @@
   if (!("position" in body.dataset)) return;
   const SOON_MS = 60, HIDDEN_MS = 3000, AGAIN_MS = 2000, AGES_MS = 10000;
   let position = Number(body.dataset.position);
-  let needsVersion = "", shownNeeds = 0;
+  let needsVersion = "", needKeys = []; // what needs somebody, as the server has said it last
   const ALL = [""]; // whatever has changed, also what no event tells: nobody has named that to us
   let named = new Set(), timer = 0, asking = false, again = false;
 
@@ -71,7 +71,8 @@
     const rows = [...found.querySelectorAll("#rows > [data-key]")];
     if (sent) inNeed = new Set(needs.map((item) => item.dataset.session));
     outdateAll([...needs, ...rows]);
-    if (sent) watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needs.map((item) => item.dataset.key)));
+    if (sent) needKeys = needs.map((item) => item.dataset.key);
+    watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needKeys));
     const notes = document.getElementById("notes"), other = found.querySelector("#notes");
     if (notes && notes.innerHTML !== other.innerHTML) watchShift("notes", () => notes.replaceWith(other));
     watchShift("rows", () => {
@@ -79,9 +80,8 @@
       reconcile(list, rows, order);
       if (list?.matches("tbody")) arrange(list, order);
     });
-    if (sent) shownNeeds = needs.length;
     needsVersion = found.dataset.needs;
-    count(found, shownNeeds);
+    count(found, needKeys.length);
     tell(needs.filter((item) => !before.has(item.dataset.key)));
     position = Number(found.dataset.position);
     body.dispatchEvent(new CustomEvent("sm-changed"));

@@ -1,0 +1,94 @@
+"""Page of what has happened across sessions, such as tonight; and of sessions that are over."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.plugins.page.access import Visitor
+from sm.plugins.page.paths import BELOW
+from sm.plugins.page.route import Page, PageRoute, show
+from sm.views.feed import Feed, FeedEntry, FeedKind, read_feed
+from sm.views.numbers import name_day
+
+DAY_S = 24 * 3600.0
+EVENING = 18
+"""Hour at which a night begins, on this machine's clock."""
+SPANS = {"night": "tonight", "1d": "24 hours", "3d": "3 days", "7d": "7 days", "30d": "30 days"}
+"""Spans of time, as the address has them, and what they are called."""
+
+
+class FeedChoice(Struct, frozen=True):
+    """Choice of the person: a span of `SPANS`, a project, a kind, and words."""
+
+    span: str = "night"
+    project: str = ""
+    kind: str = ""
+    words: str = ""
+
+    def takes(self, entry: FeedEntry) -> bool:
+        """Whether the entry is chosen."""
+        if self.project and entry.project != self.project:
+            return False
+        if self.kind and entry.kind != self.kind:
+            return False
+        text = f"{entry.name} {entry.title} {entry.kind} {entry.text}".casefold()
+        return all(word in text for word in self.words.casefold().split())
+
+
+def find_start(span: str, now: float) -> float:
+    """Return the moment at which a span begins; a night begins at the last evening."""
+    if span != "night":
+        return now - float(span.removesuffix("d")) * DAY_S
+    local = time.localtime(now)
+    evening = time.mktime((*local[:3], EVENING, 0, 0, 0, 0, -1))
+    if evening > now:
+        evening = time.mktime((*local[:2], local[2] - 1, EVENING, 0, 0, 0, 0, -1))
+    return evening
+
+
+async def show_feed(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Answer with what has happened in the span that was chosen."""
+    choice = _read_choice(request)
+
+    def make() -> Response:
+        projects = [project.name for project in page.looks.list_projects()]
+        since = find_start(choice.span, time.time())
+        feed = read_feed(page.looks.machine.root.journal, projects, since)
+        shown = Feed(tuple(filter(choice.takes, feed.entries)), feed.is_whole)
+        board, _ = page.looks.read()
+        return show(
+            "feed.html",
+            visitor,
+            choice=choice,
+            since=since,
+            spans=SPANS,
+            kinds=feed.count(),
+            projects=projects,
+            days=[
+                (day, list(found))
+                for day, found in itertools.groupby(shown.entries, lambda one: name_day(one.at))
+            ],
+            feed=shown,
+            at_work={row.id for row in board.rows},
+        )
+
+    return await page.read(make)
+
+
+def _read_choice(request: Request) -> FeedChoice:
+    asked = request.query_params
+    span, kind = asked.get("span", ""), asked.get("kind", "")
+    return FeedChoice(
+        span=span if span in SPANS else "night",
+        project=asked.get("project", ""),
+        kind=kind if kind in set(FeedKind) else "",
+        words=asked.get("q", "")[:200],
+    )
+
+
+ROUTES = (PageRoute(f"{BELOW}feed", show_feed, acts=False),)

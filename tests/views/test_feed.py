@@ -1,0 +1,70 @@
+"""What has happened is told by kind, newest first, with whose it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import json, structs
+
+from sm.issues.rules.matrix import BY_NAME
+from sm.store import events
+from sm.store.files import append_line
+from sm.views.feed import BY_ROW, MOST, Feed, FeedKind, read_feed
+from sm.views.news import DECIDED
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.jsonl"
+
+
+def record(path: Path, at: float, event: events.Event, session: str = "dev-shop-7") -> None:
+    told = structs.replace(event, at=at, session=session)
+    append_line(path, json.encode(told) + b"\n")
+
+
+def read(path: Path, since: float = 0.0) -> Feed:
+    return read_feed(path, ("shop", "a.b"), since)
+
+
+def test_every_decision_that_is_told_has_a_kind() -> None:
+    assert set(BY_ROW) <= set(BY_NAME)
+    assert set(DECIDED) <= set(BY_ROW)
+
+
+def test_a_night_is_told_newest_first(path: Path) -> None:
+    record(path, 10.0, events.Started(title="Mend it"))
+    for at, event in (
+        (20.0, events.StepDone(verb="open the pull request", row="open-pull", result="#9")),
+        (30.0, events.Decided(row="ci-failed")),
+        (40.0, events.StepDone(verb="escalate", row="escalate", text="Which colour?")),
+        (50.0, events.Reply(author="ada", text="Blue")),
+        (60.0, events.Decided(row="recover")),
+        (70.0, events.Decided(row="merge-seen")),
+    ):
+        record(path, at, event)
+    record(path, 80.0, events.StepDone(verb="comment", row="failed", text="It failed"), "dev-a_b-1")
+    record(path, 90.0, events.Kill(), "s-0123abcd")
+    record(path, 95.0, events.Monitor(state="started"))
+    feed = read(path)
+    assert [(one.name, one.kind, one.text) for one in feed.entries] == [
+        ("s-0123abcd", FeedKind.ENDED, "a person has ended its session"),
+        ("a.b#1", FeedKind.FAILED, "It failed"),
+        ("shop#7", FeedKind.MERGED, "merged"),
+        ("shop#7", FeedKind.RESTARTED, "its agent is gone, another one is started"),
+        ("shop#7", FeedKind.ANSWERED, "answered by ada"),
+        ("shop#7", FeedKind.ASKED, "Which colour?"),
+        ("shop#7", FeedKind.JUDGED, "CI failed, its agent is told"),
+        ("shop#7", FeedKind.OFFERED, "pull request #9 opened"),
+    ]
+    assert {one.title for one in feed.entries if one.project == "shop"} == {"Mend it"}
+    assert feed.count()[FeedKind.MERGED] == 1
+    assert [one.at for one in read(path, since=70.0).entries] == [90.0, 80.0, 70.0]
+
+
+def test_of_very_much_the_newest_is_told(path: Path) -> None:
+    for at in range(MOST + 1):
+        record(path, at + 1.0, events.Decided(row="ci-passed"))
+    feed = read(path)
+    assert (len(feed.entries), feed.entries[0].at, feed.is_whole) == (MOST, MOST + 1.0, False)
