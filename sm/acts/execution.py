@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from sm.acts.permission import check_not_own, find_author_name
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sm.issues.meters import SetLimit
     from sm.messages.send import Sent
     from sm.sessions.caller import Caller
+    from sm.sessions.pause import PauseTarget
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
@@ -33,6 +34,9 @@ class Finder(Protocol):
 
     def find_project(self, name: str) -> Project:
         """Find a project, as it is configured now."""
+
+    def list_projects(self) -> list[Project]:
+        """List the projects of the configuration; none without one."""
 
     def find_session(self, ident: str) -> AnySession:
         """Find a session of this machine by its id."""
@@ -236,18 +240,55 @@ def _allow(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
 # Sessions
 
 
-def _pause(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+def _pause(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
+    from sm.base.text import one_line
     from sm.messages import suspension
 
-    parts = [suspension.name_session(finder.find_session(act.session))]
-    return suspension.begin(finder.root, parts, suspension.name_caller(finder.root, caller, parts))
+    part = _find_paused(finder, act)
+    by = suspension.name_caller(finder.root, caller, [part])
+    told = suspension.begin(finder.root, [part], by, one_line(text))
+    return [*told, *(said for said, _ in tell_nodes(finder.list_projects(), [part], "pause"))]
 
 
 def _resume(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
     from sm.messages import suspension
 
-    parts = [suspension.name_session(finder.find_session(act.session))]
-    return suspension.end(finder.root, parts, suspension.name_caller(finder.root, caller, parts))
+    part = _find_paused(finder, act)
+    told = suspension.end(finder.root, [part], suspension.name_caller(finder.root, caller, [part]))
+    return [*told, *(said for said, _ in tell_nodes(finder.list_projects(), [part], "resume"))]
+
+
+def _find_paused(finder: Finder, act: Act) -> PauseTarget:
+    """Find what a pause is about: a session, a project, or everything."""
+    from sm.messages import suspension
+    from sm.sessions.pause import EVERYTHING
+
+    if act.session:
+        return suspension.name_session(finder.find_session(act.session))
+    if act.project:
+        return suspension.name_project(finder.find_project(act.project).name)
+    return EVERYTHING
+
+
+def tell_nodes(
+    projects: Iterable[Project], parts: Collection[PauseTarget], *words: str
+) -> Iterator[tuple[str, bool]]:
+    """Have each node with sessions of these projects do it as well; yield its words.
+
+    With them comes whether it has done it.
+    """
+    from sm.base.errors import SmError
+    from sm.sessions.pause import EVERYTHING, Extent
+    from sm.views.place import tell_remote
+
+    named = {one.name for one in parts if one.extent is Extent.PROJECT}
+    for project in projects:
+        if EVERYTHING in parts or project.name in named:
+            for told in tell_remote(project, *words, project.name):
+                if isinstance(told, SmError):
+                    yield f"{told.message}: say it again when it does", False
+                else:
+                    yield told, True
 
 
 def _rotate(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:

@@ -157,6 +157,22 @@ def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
     )
 
 
+def offer_brake(project: str, *, paused: bool) -> Offer:
+    """Return the offer to have all sessions of a project rest, or go on; of all projects for ''."""
+    whose = f"All sessions of {project}" if project else "All sessions"
+    if paused:
+        return Offer(
+            act=Act(ActKind.RESUME, project),
+            label="Resume",
+            tells=f"{whose} go on; what was due meanwhile is done now.",
+        )
+    return Offer(
+        act=Act(ActKind.PAUSE, project),
+        label="Pause",
+        tells=f"{whose} finish their turn, then rest until they are resumed.",
+    )
+
+
 def list_steering(row: SessionRow, *, paused: bool) -> tuple[Offer, ...]:
     """List the offers that steer a session, whatever its state."""
     if row.state in (ShownState.ENDED, ShownState.DAMAGED):

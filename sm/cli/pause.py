@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.errors import SmError, UsageError
-from sm.base.output import say, say_lines, warn
+from sm.base.errors import UsageError
+from sm.base.output import say_lines
 from sm.cli.arguments import leave_named_to_node, spell_in_full
 from sm.cli.options import load_any_config, load_machine
 
@@ -62,24 +62,17 @@ def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
 
 def _tell_nodes(ctx: click.Context, parts: list[PauseTarget], *words: str) -> None:
     """Have each node that has sessions of these projects do it as well."""
+    from sm.acts.execution import tell_nodes
     from sm.config.load import NoConfigError
-    from sm.sessions.pause import Extent
     from sm.sessions.project import Project
-    from sm.views.place import tell_remote
 
     try:
         config = load_any_config(ctx)
     except NoConfigError:
         return
-    all_of_them = any(one.extent is Extent.EVERYTHING for one in parts)
-    named = {one.name for one in parts if one.extent is Extent.PROJECT}
-    meant = [one for one in config.projects if all_of_them or one.name in named]
-    for project in (Project(config, one) for one in meant):
-        for told in tell_remote(project, *words, project.name):
-            if isinstance(told, SmError):  # there it has to be said again
-                warn(f"{told.message}: say it again when it does")
-            else:
-                say(told)
+    projects = [Project(config, one) for one in config.projects]
+    for told, is_done in tell_nodes(projects, parts, *words):
+        (say if is_done else warn)(told)
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[PauseTarget], str]:

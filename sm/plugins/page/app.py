@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from sm.plugins.page import act_form, feed_page, login_page, overview_page, session_page
+from sm.plugins.page import act_form, brake_page, feed_page, login_page, overview_page, session_page
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_reader import BoardReader
 from sm.plugins.page.changes import page as changes_page
@@ -49,6 +49,7 @@ WAYS = (
     *terminal_page.ROUTES,
     *numbers_page.ROUTES,
     *feed_page.ROUTES,
+    *brake_page.ROUTES,
     *act_form.ROUTES,
     *login_page.ROUTES,
 )

@@ -145,6 +145,7 @@ class PageFinder:
         self._looks = looks
         self.root = looks.machine.root
         self.find_project = looks.find_project
+        self.list_projects = looks.list_projects
         self.find_session = looks.find_session
 
     def find_place(self, ident: str) -> Place:

@@ -207,6 +207,10 @@ class TopFinder:
             raise SmError(f"the project '{name}' is not shown here")
         return Project(project.config, project.settings)
 
+    def list_projects(self) -> list[Project]:
+        """List the projects that are shown."""
+        return list(self._projects.values())
+
     def find_session(self, ident: str) -> AnySession:
         """Find a session of this machine."""
         return registry.load(self.root, ident)
