@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import UsageError
-from sm.base.output import say_lines
+from sm.base.output import say, say_lines, warn
 from sm.cli.arguments import leave_named_to_node, spell_in_full
 from sm.cli.options import load_any_config, load_machine
 

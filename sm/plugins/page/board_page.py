@@ -14,7 +14,7 @@ from sm.base.act import ActKind
 from sm.base.issue_id import rank
 from sm.base.need import NeedKind
 from sm.base.text import one_line
-from sm.sessions.asking import list_choices
+from sm.sessions.question import list_choices
 from sm.store.paths import name_session
 from sm.views.board import Board
 from sm.views.glossary import GROUPS, find_group
