@@ -16,10 +16,17 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from sm.plugins.page import act_form, brake_page, feed_page, login_page, overview_page, session_page
+from sm.plugins.page import (
+    act_form,
+    brake_page,
+    changes_page,
+    feed_page,
+    login_page,
+    overview_page,
+    session_page,
+)
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_reader import BoardReader
-from sm.plugins.page.changes import page as changes_page
 from sm.plugins.page.changes.highlighter import Highlighter
 from sm.plugins.page.changes.shown import ChangeStore
 from sm.plugins.page.logins import Logins

@@ -19,8 +19,8 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues.review import read_change, tell_news
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.changes.page import describe_change
 from sm.plugins.page.changes.shown import BYTES
+from sm.plugins.page.changes_page import describe_change
 from sm.plugins.page.errors import GoneError
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show

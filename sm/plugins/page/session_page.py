@@ -21,7 +21,7 @@ from sm.context import rotation_files
 from sm.plugins.page import desk, session_parts
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import answer_needs
-from sm.plugins.page.changes.page import describe_change, read_change
+from sm.plugins.page.changes_page import describe_change, read_change
 from sm.plugins.page.ended_session import read_ended, read_screen
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.page.changes import page
-from sm.plugins.page.changes.page import read_change
+from sm.plugins.page import changes_page as page
 from sm.plugins.page.changes.shown import ChangeStore
+from sm.plugins.page.changes_page import read_change
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import git, put_session
