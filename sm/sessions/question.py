@@ -60,6 +60,19 @@ def list_choices(said: str) -> tuple[str, ...]:
     return tuple(text for text in texts if text) if find_question(said) else ()
 
 
+def drop_choices(said: str) -> str:
+    """Return what is said without a list of choices at its very end."""
+    lines = said.rstrip().splitlines()
+    kept = len(lines)
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        if CHOICE.match(line.lstrip()):
+            kept = at
+        elif line.strip() and not INDENTED.match(line):
+            break
+    return "\n".join(lines[:kept]).rstrip()
+
+
 def _own_lines(paragraph: str) -> list[str]:
     """Return the lines that are no choice, no further line of one, and no quotation."""
     found, within = [], False

@@ -18,7 +18,7 @@ from msgspec import json
 
 from sm.base.text import format_count, printable
 from sm.plugins.page.board_page import tell_brief
-from sm.plugins.page.markdown import render_markdown
+from sm.plugins.page.markdown import fold, render_markdown
 from sm.sessions.activity import Evidence, Proof
 from sm.views.figures import list_headers
 from sm.views.glossary import GLOSSARY, GROUPS
@@ -50,6 +50,7 @@ def _environment() -> Environment:
         "count": format_count,
         "prove": _prove,
         "markdown": render_markdown,
+        "fold": fold,
         "brief": tell_brief,
         "mean": lambda state: GLOSSARY[state].tells,
         "sentence": make_sentence,
