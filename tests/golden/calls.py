@@ -65,7 +65,7 @@ GETS: dict[str, tuple[str, ...]] = {
 PARTS = ("story", "messages", "diff", "unpushed", "documents", "screen", "pull", "desk", "news")
 
 PAGES: dict[str, tuple[str, ...]] = {
-    "page/overview.txt": ("/", "/page/changes?since="),
+    "page/overview.txt": ("/", "/page/changes?since=", "/page/feed?span=7d", "/page/brake"),
     "page/sessions.txt": tuple(f"/page/session/{one}" for one in SHOWN),
     "page/parts.txt": (
         *(f"/page/session/dev-harb-2/{part}" for part in PARTS),
@@ -114,6 +114,8 @@ LEFT_OUT: dict[str, str] = {
 
 LEFT_OUT_PATHS: dict[str, str] = {
     "/page/terminal/{ident}": "is a WebSocket: tests/plugins/page/test_terminal.py",
+    "/page/need": "is open in page/sessions.txt; its keys are other ones in each run",
+    "/page/change/{ident}/{index}": "is of a patch: tests/plugins/page/test_changes_page.py",
     "/page/stream": "goes on for as long as the browser listens",
 }
 """The same for paths."""

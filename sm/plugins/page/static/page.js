@@ -80,7 +80,7 @@
       reconcile(list, rows, order);
       if (list?.matches("tbody")) arrange(list, order);
     });
-    needsVersion = found.dataset.needs;
+    needsVersion = found.dataset.version;
     count(found, needKeys.length);
     tell(needs.filter((item) => !before.has(item.dataset.key)));
     position = Number(found.dataset.position);
