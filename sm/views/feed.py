@@ -1,4 +1,4 @@
-"""What has happened across sessions: merged, asked, failed, restarted, newest first.
+"""Feed of events across sessions: merged, asked, failed, restarted, newest first.
 
 `read_news` of sm/views/news.py tells the same events as they happen.
 """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from sm.views.change import ChangedFile, LineKind, read_files
+from tests.chance import dice
 from tests.helpers import git
 
 NAMES = (
@@ -67,7 +67,7 @@ def read_one(repo: Path) -> ChangedFile:
 
 def change_at_random(repo: Path, seed: int) -> None:
     """Fill files at random, commit them, and change, move or remove some."""
-    rng = random.Random(seed)
+    rng = dice(seed)
     contents = {name: [rng.choice(LINES) + str(n) for n in range(40)] for name in NAMES}
 
     def write(name: str) -> None:
@@ -140,7 +140,7 @@ def _read_content(repo: Path, rev: str, name: str) -> list[str]:
 def test_a_patch_that_is_cut_anywhere_loses_no_line(repo: Path, seed: int) -> None:
     change_at_random(repo, seed)
     patch = diff(repo)
-    for end in random.Random(seed).sample(range(len(patch)), 40):
+    for end in dice(seed).sample(range(len(patch)), 40):
         cut = patch[:end]
         bodies = 0
         for part in cut.split(b"\ndiff --"):

@@ -1,4 +1,4 @@
-"""What an agent has said, as HTML: its Markdown without what could lead or load elsewhere."""
+"""Markdown of what an agent has said, as HTML: nothing of it runs, and nothing is loaded."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ NAMES = frozenset(
         *("MODULE.bazel.lock", "Package.resolved", "gradle.lockfile", "pixi.lock"),
     }
 )
-"""Lock files (github-linguist, lib/linguist/generated.rb)."""
+"""Lock files (those of github-linguist, from memory: unproven)."""
 ENDINGS = re.compile(r"[.-]min\.(js|css)$|\.(js|css)\.map$|\.pb\.go$|_pb2(_grpc)?\.pyi?$", re.ASCII)
-"""Endings of packed and translated files (from there, too)."""
+"""Endings of packed and translated files: unproven, too."""
 
 
 def is_generated(path: str) -> bool:
