@@ -30,10 +30,10 @@ from tests.plugins.page.client import Browser, make_server
 
 WIDE, HIGH = 900, 120
 NUMBER = re.compile(r"needs you: (\d+)")
-NEED_KEY = re.compile(r'<li class="need"[^>]* data-key="([^"]*)"')
-ROW = re.compile(r'<li class="row [^"]*" data-key="([^"]*)".*?</li>', re.DOTALL)
-CHIP = re.compile(r'<p class="state"><span class="chip [^"]*">([^<]*)</span>')
-COST = re.compile(r"<dt>Cost</dt><dd>([^<]*)</dd>")
+NEED_KEY = re.compile(r'<li class="need [^>]* data-key="([^"]*)"')
+ROW = re.compile(r'<tr class="in-[^"]*" data-key="([^"]*)".*?</tr>', re.DOTALL)
+CHIP = re.compile(r'<td class="state"><span class="chip [^>]*>([^<]*)</span>')
+COST = re.compile(r'<span title="Cost">([^<]*)</span>')
 AGENTS = "HTTP /sessions"
 """It says what agents of this machine are at, which needs no configuration."""
 PART = 0.5
