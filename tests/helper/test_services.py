@@ -53,6 +53,8 @@ def is_wanted(config: Config) -> bool:
 
 EAR = Service(listen, is_wanted)
 PLUGIN = Plugin(services={"ear": f"{__name__}:EAR"})
+CHILDREN: list[int] = []
+"""Processes that were started and may still live."""
 
 
 @pytest.fixture
@@ -78,12 +80,12 @@ def world(monkeypatch: pytest.MonkeyPatch, root: Root, files: ServiceFiles) -> I
     monkeypatch.setattr(plugin, "_registry", Registry({"ears": f"{__name__}:PLUGIN"}.items))
     monkeypatch.setattr(services, "LOOK_S", 0.05)
     monkeypatch.setattr(services, "PAUSE_S", (0.1, 1.0))
-    children: list[int] = []
+    monkeypatch.chdir(root.path)  # or the next test would be where a service has gone
 
     def start(*words: str, log: Path, env: dict[str, str], **_: object) -> None:
         child = os.fork()
         if child:
-            children.append(child)
+            CHILDREN.append(child)
             return
         code = 1
         try:
@@ -97,8 +99,8 @@ def world(monkeypatch: pytest.MonkeyPatch, root: Root, files: ServiceFiles) -> I
     monkeypatch.setattr(own_start, "start", start)
     yield
     services.end_service(files)
-    for child in children:
-        os.waitpid(child, 0)
+    while CHILDREN:
+        os.waitpid(CHILDREN.pop(), 0)
 
 
 def read(config: Path) -> Config:
@@ -115,7 +117,10 @@ def start(root: Root, config: Path, files: ServiceFiles) -> int:
     known = len(heard(files))
 
     def listens() -> bool:
-        services.ensure_services(root, read(config))  # which waits until the pause is over
+        for child in [one for one in CHILDREN if os.waitpid(one, os.WNOHANG)[0]]:
+            CHILDREN.remove(child)
+        if not CHILDREN:  # a second one could begin when the first one has ended
+            services.ensure_services(root, read(config))  # which waits until the pause is over
         return len(heard(files)) > known and files.wake.exists()
 
     wait_for(listens, "the service")
@@ -227,7 +232,7 @@ def test_a_tick_ends_what_is_wanted_no_more_but_not_what_another_configuration_w
     write(tmp_path, "unwanted")
     services.ensure_services(root, read(config))
     assert not files.is_running()
-    assert procfs.find(pid) is None
+    wait_for(lambda: procfs.find(pid) is None, "the end of its process")
 
 
 def test_one_of_a_plugin_that_is_gone_is_ended(

@@ -50,7 +50,7 @@ def test_it_has_the_changes_the_failing_log_and_the_reviews(
     assert "line 20\n" not in judged
     assert "Not &lt;u&gt;yet&lt;/u&gt;." in judged
     patch = browser.get(f"{page}/diff").text
-    assert '<code>&lt;i&gt;one&lt;/i&gt;</code>' in patch
+    assert "<code>&lt;i&gt;one&lt;/i&gt;</code>" in patch
     assert "cart.txt" in patch
     whole = browser.get(page).text
     assert "started the agent" in whole
