@@ -30,6 +30,15 @@ FETCH = (
 PLAIN = ("--no-ext-diff", "--no-textconv")
 """A diff runs no program that a branch or a user's settings may name."""
 
+AS_PATCH = (
+    *PLAIN,
+    *("--no-color", "--src-prefix=a/", "--dst-prefix=b/"),
+    *("--submodule=short", "--ignore-submodules=none"),
+)
+"""A patch in the form that `sm` reads, whatever a user's settings are: `diff.noprefix` and
+`diff.mnemonicPrefix` change its names, `diff.submodule` and `diff.ignoreSubmodules` what it has of
+submodules (git-config(1))."""
+
 WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTRY: dict[tuple[Path, str, str], bool] = {}
 """Known answers about ancestors, which never change. A pass asks the same several times."""
@@ -186,7 +195,7 @@ class Git(Struct, frozen=True, dict=True):
 
     def read_diff(self, base: str, *, tip: str = "HEAD", limit: int, timeout_s: float) -> Beginning:
         """Return the first `limit` bytes of what `tip` has changed since it left `base`."""
-        args = ("diff", *PLAIN, "--no-color", f"{base}...{tip}", "--")
+        args = ("diff", *AS_PATCH, f"{base}...{tip}", "--")
         return call_for_beginning(self.repo, *args, limit=limit, timeout_s=timeout_s)
 
     def read_diff_stat(

@@ -12,6 +12,7 @@ from sm.plugins.page.changes.shown import ChangeStore
 from sm.plugins.page.changes_page import read_change
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
+from sm.views.change import read_files
 from tests.helpers import git, put_session
 from tests.plugins.page.client import Browser, Read
 from tests.plugins.page.offered import find_here
@@ -103,3 +104,32 @@ def test_a_branch_that_runs_a_program_in_a_diff_runs_none(
     commit(session, {".gitattributes": b"* diff=x\n", "work.txt": b"done\n"})
     assert b"\n+done\n" in read_change(find_here(session)).data
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("diff.noprefix", "true"),
+        ("diff.mnemonicPrefix", "true"),
+        ("diff.submodule", "log"),
+        ("diff.ignoreSubmodules", "all"),
+        ("diff.suppressBlankEmpty", "true"),
+        ("color.ui", "always"),
+        ("core.quotePath", "false"),
+    ],
+)
+def test_a_persons_settings_change_no_patch(
+    session: IssueSession, setting: str, value: str
+) -> None:
+    worktree = Path(session.worktree)
+    (worktree / "a").mkdir()
+    commit(session, {"a/ü.txt": b"one\n\nthree\n"})
+    link = git(worktree, "rev-parse", "HEAD")
+    git(worktree, "update-index", "--add", "--cacheinfo", f"160000,{link},b/module")
+    git(worktree, "commit", "-q", "-m", "a module")
+    usual = read_files(read_change(find_here(session)).data)
+    git(worktree, "config", setting, value)
+    files = read_files(read_change(find_here(session)).data)
+    assert [file.hunks for file in files] == [file.hunks for file in usual]
+    assert [file.path for file in files] == ["a/ü.txt", "b/module"]
+    assert files[1].added == 1
