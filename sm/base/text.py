@@ -27,6 +27,9 @@ INVISIBLE = re.compile(
 )
 """Zero-width and bidirectional controls: an agent CLI stops and asks when it meets them."""
 
+FILLER = re.compile(r"[\u115f\u1160\u17b4\u17b5\u3164\uffa0\U000e0080-\U000e0fff]")
+"""Letters without a shape, and selectors that can carry any text (Default_Ignorable_Code_Point)."""
+
 OPTION_OR_CHOICE = re.compile(r"-|[0-9]+[.)]")
 COMMANDS = "/!"
 """Characters with which a command to an agent CLI begins, where its profile says nothing else."""
@@ -45,6 +48,16 @@ TEXT_BYTES = 1024 * 1024
 def strip_ansi(text: str) -> str:
     """Return `text` without the escape sequences of a terminal, otherwise unchanged."""
     return ESCAPE_SEQUENCE.sub("", text)
+
+
+def name_hidden(text: str) -> str:
+    """Return `text` with a name, such as `‹U+202E›`, for each character that a reader cannot see.
+
+    LF and TAB stay.
+    """
+    for hidden in (CONTROL, SEPARATOR, INVISIBLE, FILLER):
+        text = hidden.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
+    return text
 
 
 def clean(text: str) -> str:

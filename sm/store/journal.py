@@ -220,6 +220,11 @@ def read_newest_first(path: Path) -> Iterator[Event]:
     return parse_events(read_backwards(path))
 
 
+def is_read_whole(path: Path) -> bool:
+    """Whether `read_newest_first` yields every event that was ever recorded."""
+    return not name_previous(path).exists() and find_size(path) <= LOOK_BACK
+
+
 def read_having(path: Path, text: str) -> Iterator[Event]:
     """Yield those events that have `text` as a field: the others need no decoding."""
     return parse_events(_read_marked(path, msgspec.json.encode(text)))

@@ -25,6 +25,8 @@ from sm.views.trace import MERGED, OUTCOMES
 
 MOST = 500
 """Entries of a feed; of more, the newest are shown."""
+CLOCK_S = 24 * 3600.0
+"""Time by which a clock may have been set back between two events, in seconds."""
 
 
 class FeedKind(StrEnum):
@@ -58,7 +60,7 @@ class FeedEntry(Struct, frozen=True):
 
 
 class Feed(Struct, frozen=True):
-    """Entries since a moment, newest first; without `is_whole` there are earlier ones."""
+    """Entries since a moment, newest first; without `is_whole` there may be earlier ones."""
 
     entries: tuple[FeedEntry, ...] = ()
     is_whole: bool = True
@@ -76,12 +78,22 @@ def read_feed(path: Path, projects: Iterable[str], since: float) -> Feed:
         StateError: the journal is no plain file of ours.
 
     """
-    names = tuple(projects)
-    recent = itertools.takewhile(lambda one: one.at >= since, journal.read_newest_first(path))
-    found = list(itertools.islice(_list_entries(recent, names), MOST + 1))
+    recent, is_whole = _read_since(path, since)
+    found = list(itertools.islice(_list_entries(recent, tuple(projects)), MOST + 1))
     titles = _read_titles(path, {one.session for one in found if one.issue})
     shown = (structs.replace(one, title=titles.get(one.session, "")) for one in found[:MOST])
-    return Feed(tuple(shown), is_whole=len(found) <= MOST)
+    return Feed(tuple(shown), is_whole and len(found) <= MOST)
+
+
+def _read_since(path: Path, since: float) -> tuple[list[Event], bool]:
+    """Return the events since a moment, newest first, and whether those are all."""
+    found = list[Event]()
+    for event in journal.read_newest_first(path):
+        if event.at < since - CLOCK_S:
+            return found, True
+        if event.at >= since:
+            found.append(event)
+    return found, journal.is_read_whole(path)
 
 
 def _list_entries(found: Iterable[Event], projects: tuple[str, ...]) -> Iterator[FeedEntry]:

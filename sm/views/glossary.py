@@ -1,6 +1,6 @@
 """Glossary of a session's states: its group, its shape, and what it means to a person.
 
-`sm status`, `sm top`, the page, notifications and docs/GUIDE.md take their words from here.
+The page takes groups and words from here, `sm top` the groups; docs/GUIDE.md repeats the words.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json, structs
 
 from sm.issues.rules.matrix import BY_NAME
-from sm.store import events
+from sm.store import events, journal
 from sm.store.files import append_line
 from sm.views.feed import BY_ROW, MOST, Feed, FeedKind, read_feed
 from sm.views.news import DECIDED
@@ -61,6 +61,21 @@ def test_a_night_is_told_newest_first(path: Path) -> None:
     assert {one.title for one in feed.entries if one.project == "shop"} == {"Mend it"}
     assert feed.count()[FeedKind.MERGED] == 1
     assert [one.at for one in read(path, since=70.0).entries] == [90.0, 80.0, 70.0]
+
+
+def test_an_event_of_a_clock_that_was_set_back_ends_no_night(path: Path) -> None:
+    for at in (5000.0, 10.0, 6000.0):
+        record(path, at, events.Decided(row="ci-passed"))
+    assert [one.at for one in read(path, since=4000.0).entries] == [6000.0, 5000.0]
+
+
+def test_what_the_journal_has_forgotten_is_not_called_all(path: Path) -> None:
+    record(path, 5000.0, events.Decided(row="ci-passed"))
+    assert read(path).is_whole
+    journal.name_previous(path).write_bytes(b"")
+    assert not read(path).is_whole
+    record(path, 90_000.0 + 5000.0, events.Decided(row="ci-passed"))
+    assert read(path, since=92_000.0).is_whole, "what is older was met"
 
 
 def test_of_very_much_the_newest_is_told(path: Path) -> None:

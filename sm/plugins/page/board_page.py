@@ -45,11 +45,6 @@ class Choice(Struct, frozen=True):
     group: str = ""
     sort: Sort = Sort.NAME
 
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing is left out."""
-        return not (self.words or self.project or self.host or self.kind or self.group)
-
 
 class AnsweredNeed(Struct, frozen=True):
     """A need, its answers, the row of its session if there is one, and what a link names."""
@@ -124,7 +119,8 @@ def _is_chosen_need(one: AnsweredNeed, choice: Choice) -> bool:
         return False
     if choice.host and host != choice.host:
         return False
-    return _has_words(f"{need.name} {need.title} {need.kind} {need.text} {need.whole}", choice)
+    text = f"{need.name} {need.title} {need.kind} {need.text} {need.whole}"
+    return has_words(text, choice.words)
 
 
 def choose_rows(board: Board, choice: Choice) -> list[SessionRow]:
@@ -160,20 +156,21 @@ def _is_chosen(row: SessionRow, choice: Choice) -> bool:
         return False
     pull = f"pull request {row.pull} " if row.pull else ""
     asked = row.need.text if row.need else ""
-    return _has_words(
+    return has_words(
         f"{row.name} {row.title} {row.state} {GROUPS[find_group(row)]} {pull}{row.host} "
         f"{row.problem} {row.waits_for} {asked} {row.words}",
-        choice,
+        choice.words,
     )
 
 
-def _has_words(text: str, choice: Choice) -> bool:
+def has_words(text: str, words: str) -> bool:
+    """Whether a text has all of these words, in any order and spelling of letters."""
     folded = text.casefold()
-    return all(word in folded for word in choice.words.casefold().split())
+    return all(word in folded for word in words.casefold().split())
 
 
 def list_hosts(board: Board) -> list[str]:
-    """List the hosts that a person can choose; () if all sessions are here."""
+    """List the hosts that a person can choose, none if all sessions are here."""
     return sorted({row.host for row in board.rows if row.host})
 
 

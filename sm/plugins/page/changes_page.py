@@ -6,15 +6,16 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from sm.adapters.process import Beginning
 from sm.base.foreign import read_number
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.changes.shown import BYTES, ShownChange, ShownFile, show_hunks
+from sm.plugins.page.changes.shown import BYTES, show_hunks
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.renderer import render
-from sm.plugins.page.route import Page, PageRoute, show
+from sm.plugins.page.route import Page, PageRoute
+from sm.views.change import ChangedFile
 from sm.views.place import Bounds, Place
 
 FILES = 300
@@ -41,27 +42,27 @@ def describe_change(page: Page, found: Beginning, lacks: str) -> dict[str, Any]:
     `lacks` names what has nothing of it.
     """
     change = page.changes.show(found)
-    bodies = {one.index: _draw(page, change, one) for one in change.files if one.opens}
+    bodies = {
+        one.index: _draw(page, page.changes.find(change.id, one.index))
+        for one in change.files
+        if one.opens
+    }
     return {"change": change, "bodies": bodies, "lacks": lacks}
 
 
-def _draw(page: Page, change: ShownChange, file: ShownFile) -> Markup:
-    found = page.changes.find(change.id, file.index)
-    assert found
-    hunks, left_out = show_hunks(found, page.highlighter)
-    return Markup(render("file.html", hunks=hunks, left_out=left_out, file=found))  # noqa: S704
+def _draw(page: Page, file: ChangedFile | None) -> Markup:
+    """Make HTML of the lines of a file; None is one that is kept no more."""
+    hunks, left_out = show_hunks(file, page.highlighter) if file else ([], "")
+    made = render("file.html", hunks=hunks, left_out=left_out, file=file)
+    return Markup(made)  # noqa: S704 - the template escapes what is put into it
 
 
-async def show_file(page: Page, request: Request, visitor: Visitor) -> Response:
+async def show_file(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with the lines of one file of a change that was shown."""
     ident, index = request.path_params["ident"], read_number(request.path_params["index"])
 
     def make() -> Response:
-        file = page.changes.find(ident, -1 if index is None else index)
-        if file is None:
-            return show("file.html", visitor, file=None)
-        hunks, left_out = show_hunks(file, page.highlighter)
-        return show("file.html", visitor, hunks=hunks, left_out=left_out, file=file)
+        return HTMLResponse(_draw(page, page.changes.find(ident, -1 if index is None else index)))
 
     return await page.read(make)
 

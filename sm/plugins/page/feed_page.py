@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.plugins.page.access import Visitor
+from sm.plugins.page.board_page import has_words
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show
 from sm.views.feed import Feed, FeedEntry, FeedKind, read_feed
@@ -36,8 +37,7 @@ class FeedChoice(Struct, frozen=True):
             return False
         if self.kind and entry.kind != self.kind:
             return False
-        text = f"{entry.name} {entry.title} {entry.kind} {entry.text}".casefold()
-        return all(word in text for word in self.words.casefold().split())
+        return has_words(f"{entry.name} {entry.title} {entry.kind} {entry.text}", self.words)
 
 
 def find_start(span: str, now: float) -> float:

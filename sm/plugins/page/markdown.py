@@ -22,10 +22,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 12})
     parser.enable(["table", "strikethrough"]).disable(UNUSED)
     parser.add_render_rule("link_open", _open_link)
-    for cell in (
-        "th_open",
-        "td_open",
-    ):  # which way a column leans is said by a style, which is refused
+    # The alignment of a column would be a style, which the page's policy refuses.
+    for cell in ("th_open", "td_open"):
         parser.add_render_rule(cell, lambda self, tokens, at, *_: f"<{tokens[at].tag}>")
     return parser
 
@@ -50,9 +48,18 @@ def fold(text: str, *, without_choices: bool = False) -> tuple[str, str]:
         text = drop_choices(text)
     paragraphs = _split(text)
     end = [paragraphs.pop()] if paragraphs else []
-    while paragraphs and sum(map(len, end)) + len(end) + len(paragraphs[-1]) <= SHOWN:
+    while paragraphs and (_is_list(end) or _count(end) + 1 + len(paragraphs[-1]) <= SHOWN):
         end.insert(0, paragraphs.pop())
     return _join(paragraphs), _join(end)
+
+
+def _is_list(paragraphs: list[list[str]]) -> bool:
+    """Whether these are choices alone: what they belong to stands before them."""
+    return not drop_choices(_join(paragraphs))
+
+
+def _count(paragraphs: list[list[str]]) -> int:
+    return sum(map(len, paragraphs)) + len(paragraphs) - 1
 
 
 def _split(text: str) -> list[list[str]]:

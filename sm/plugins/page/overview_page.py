@@ -74,7 +74,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
 
 
 async def show_changes(page: Page, request: Request, visitor: Visitor) -> Response:
-    """Answer with what has changed since a position: all needs, and the changed rows."""
+    """Answer with what has changed since a position: the needs, if they have, and the rows."""
     choice = _read_choice(request)
     since = read_number(request.query_params.get("since", ""))
     named = set(request.query_params.getlist("session"))
@@ -97,7 +97,6 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
             needs=needs_shown if version != request.query_params.get("needs") else None,
             needs_version=version,
             total=len(needs),
-            selected=None,
             is_of_one=bool(only),
             rows=[(find_group(row), row) for row in chosen if whole or row.id in changed],
             order=[row.id for row in chosen] if only else list(_list_lines(chosen)),

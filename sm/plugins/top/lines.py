@@ -16,6 +16,7 @@ from sm.base.need import NeedKind
 from sm.base.text import one_line, printable
 from sm.plugins.top.listing import ListEntry
 from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
+from sm.views.glossary import GLOSSARY, Group
 from sm.views.open_need import OpenNeed
 from sm.views.poll_absence import START
 from sm.views.session_row import Mark, SessionRow
@@ -292,19 +293,11 @@ def draw_rule(label: str, width: int, glyphs: Glyphs, style: str = DIM) -> Line:
     return ((set_cell_size(head + glyphs.rule * max(0, width - cell_len(head)), width), style),)
 
 
-WORKING = (
-    ShownState.WORKING,
-    ShownState.STARTING,
-    ShownState.BUSY,
-    ShownState.RUNNING,
-)
-
-
 def draw_summary(entries: Sequence[ListEntry], *, only_needs: bool, is_arranged: bool) -> Line:
     """Draw how many sessions there are, who works, and how much waits for a person."""
     rows = [one.row for one in entries if one.row and not one.over]
     needs = sum(one.needs_person for one in entries)
-    working = sum(row.state in WORKING for row in rows)
+    working = sum(GLOSSARY[row.state].group is Group.WORKING for row in rows)
     what = "session" if len(rows) == 1 else "sessions"
     found: list[Piece] = [("sm top  ", HEAD)]
     found.append((f"{needs} need{'s' if needs == 1 else ''} you", NEED if needs else "green"))

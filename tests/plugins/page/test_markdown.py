@@ -64,6 +64,13 @@ def test_code_is_never_torn() -> None:
     assert before.endswith("```")
 
 
+def test_a_list_is_never_without_its_question() -> None:
+    choices = "\n".join(f"- Way {n}" for n in range(11))
+    before, end = fold(f"{'word ' * 9}\n\nI looked.\n\nWhich?\n\n{choices}")
+    assert end == f"Which?\n\n{choices}"
+    assert before.endswith("I looked.")
+
+
 def test_choices_that_are_buttons_are_not_shown_twice() -> None:
     choices = "\n".join(f"{n}. Way {n}" for n in range(1, 97))
     before, end = fold(f"I looked.\n\nWhich?\n\n{choices}\n", without_choices=True)

@@ -129,6 +129,26 @@ def test_changes_are_the_rows_that_the_journal_tells_of(review: Project, browser
     )
 
 
+def test_needs_are_sent_again_only_when_they_have_changed(
+    review: Project, browser: Browser
+) -> None:
+    first = browser.get("/page/changes?since=").text
+    version = re.findall(r'data-version="([^"]+)" data-total', first)[0]
+    assert len(NEED.findall(first)) == 1
+    again = browser.get(f"/page/changes?since=&needs={version}").text
+    assert 'id="needs"' not in again
+    assert 'data-total="1"' in again
+    browser.log_in()  # its forms are other ones
+    assert len(NEED.findall(browser.get(f"/page/changes?since=&needs={version}").text)) == 1
+
+
+def test_an_answer_is_compressed_for_who_takes_that(review: Project, browser: Browser) -> None:
+    assert review
+    for taken, is_compressed in (("gzip", True), ("identity", False)):
+        answer = browser.ask("GET", "/", {"accept-encoding": taken})
+        assert ("content-encoding" in answer.headers) is is_compressed
+
+
 @pytest.mark.parametrize("first", [True, False], ids=["before-the-look", "behind-it"])
 def test_what_happens_while_changes_are_read_is_never_passed_over(
     review: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, first: bool

@@ -1,7 +1,7 @@
 """Program that colours code: lines of JSON in and out, until its input ends.
 
-It is a process of its own because a lexer can be made to hang by what it reads, and nothing can
-stop it within a server.
+It is a process of its own because what a lexer reads can make it hang (Pygments had that more than
+once: CVE-2021-20270, CVE-2021-27291), and nothing can stop it within a server.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from sm.adapters.process import Beginning
-from sm.base.text import format_count
+from sm.base.text import format_count, name_hidden
 from sm.plugins.page.changes.generated import is_generated
 from sm.plugins.page.changes.highlighter import Highlighter
 from sm.views.change import ChangedFile, FileChange, Hunk, LineKind, read_files
@@ -25,16 +24,10 @@ LARGE = 4000
 """Lines of one file that are shown."""
 WIDEST = 2000
 """Characters of a line that are shown."""
-KEPT = 12
-"""Changes that are kept to be shown file by file."""
+KEPT = 8_000_000
+"""Bytes of the patches that are kept to be shown file by file; the last one is always kept."""
 USUAL = ("new file mode 100644", "deleted file mode 100644")
 """Modes that say no more than that the file is new, or gone."""
-HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffc"
-    "\U000e0000-\U000e0fff]"
-)
-"""Characters that a reader does not see, or that turn others around: in code they are named."""
 
 
 class ShownLine(Struct, frozen=True):
@@ -114,10 +107,10 @@ def _show_files(files: Sequence[ChangedFile]) -> Iterator[ShownFile]:
         yield ShownFile(
             key=f"f{hashlib.sha256(file.path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}",
             index=index,
-            path=mark_hidden(file.path),
-            old_path=mark_hidden(file.old_path),
+            path=name_hidden(file.path),
+            old_path=name_hidden(file.old_path),
             change=file.change,
-            notes=tuple(mark_hidden(one) for one in file.notes if one not in USUAL),
+            notes=tuple(name_hidden(one) for one in file.notes if one not in USUAL),
             added=file.added,
             removed=file.removed,
             is_binary=file.is_binary,
@@ -150,7 +143,10 @@ def show_hunks(file: ChangedFile, highlighter: Highlighter) -> tuple[list[ShownH
 
 def _show_hunk(path: str, hunk: Hunk, highlighter: Highlighter) -> ShownHunk:
     """Colour the old and the new lines by themselves: each is code, and both together are none."""
-    texts = [_cut(mark_hidden(line.text)) for line in hunk.lines]
+    ends = {line.text.endswith("\r") for line in hunk.lines if line.kind is not LineKind.NOTE}
+    # An end of line is told where it changes, and not where a whole file has it.
+    shown = [line.text.removesuffix("\r") if len(ends) == 1 else line.text for line in hunk.lines]
+    texts = [_cut(name_hidden(text)) for text in shown]
     made = [escape(text) for text in texts]
     for other in (LineKind.REMOVED, LineKind.ADDED):
         at = [n for n, line in enumerate(hunk.lines) if line.kind not in (other, LineKind.NOTE)]
@@ -160,12 +156,7 @@ def _show_hunk(path: str, hunk: Hunk, highlighter: Highlighter) -> ShownHunk:
         ShownLine(line.kind, line.old, line.new, html)
         for line, html in zip(hunk.lines, made, strict=True)
     )
-    return ShownHunk(mark_hidden(hunk.heading), tuple(lines))
-
-
-def mark_hidden(text: str) -> str:
-    """Return the text with a name in the place of each character that a reader cannot see."""
-    return HIDDEN.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text.removesuffix("\r"))
+    return ShownHunk(name_hidden(hunk.heading), tuple(lines))
 
 
 def _cut(text: str) -> str:
@@ -179,21 +170,21 @@ class ChangeStore:
 
     def __init__(self) -> None:
         """Keep nothing yet."""
-        self._kept: OrderedDict[str, tuple[ChangedFile, ...]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[int, tuple[ChangedFile, ...]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def show(self, found: Beginning) -> ShownChange:
         """Show a patch, and keep its files."""
         shown, files = show_change(found)
         with self._lock:
-            self._kept[shown.id] = files
+            self._kept[shown.id] = len(found.data), files
             self._kept.move_to_end(shown.id)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > 1 and sum(size for size, _ in self._kept.values()) > KEPT:
                 self._kept.popitem(last=False)
         return shown
 
     def find(self, ident: str, index: int) -> ChangedFile | None:
         """Return a file of a change that was shown; None if it is kept no more."""
         with self._lock:
-            files = self._kept.get(ident, ())
+            _, files = self._kept.get(ident, (0, ()))
         return files[index] if 0 <= index < len(files) else None

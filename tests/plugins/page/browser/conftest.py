@@ -76,7 +76,7 @@ def reach(need: Locator) -> Locator:
     """Open a line of the inbox, and wait for what belongs to it."""
     detail = need.locator(".detail")
     while not detail.is_visible():  # a press on what has just moved does nothing
-        if need.locator("details").get_attribute("open") is None:
+        if need.locator("details[name=inbox]").get_attribute("open") is None:
             need.locator("summary.line").click()
         need.page.wait_for_timeout(50)
     return need

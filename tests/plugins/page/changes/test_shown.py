@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from sm.adapters.process import Beginning
+from sm.base.text import name_hidden
 from sm.plugins.page.changes import highlighter as module
 from sm.plugins.page.changes.generated import is_generated
 from sm.plugins.page.changes.highlighter import Highlighter
@@ -18,7 +19,6 @@ from sm.plugins.page.changes.shown import (
     LARGE,
     WIDEST,
     ChangeStore,
-    mark_hidden,
     show_change,
     show_hunks,
 )
@@ -94,11 +94,21 @@ def test_a_lexer_that_hangs_or_ends_costs_its_process_and_no_more(
 
 
 def test_what_a_reader_cannot_see_is_named(highlighter: Highlighter) -> None:
-    assert mark_hidden("a\u202eb\u200b\tc\x1b[31m") == "a‹U+202E›b‹U+200B›\tc‹U+001B›[31m"
-    (file,) = read_files(make_patch("a.py", "if admin:  # \u202e\u2066 nothing", "\r"))
+    assert name_hidden("a\u202eb\u200b\tc\x1b[31m") == "a‹U+202E›b‹U+200B›\tc‹U+001B›[31m"
+    assert name_hidden("\u3164 \U000e0101 \u2028") == "‹U+3164› ‹U+E0101› ‹U+2028›"
+    assert name_hidden("❤️ 👩‍🔧 ü\n") == "❤️ 👩‍🔧 ü\n"
+    (file,) = read_files(make_patch("a.py", "if admin:  # \u202e\u2066 nothing"))
     [hunk], _ = show_hunks(file, highlighter)
     assert "‹U+202E›‹U+2066›" in hunk.lines[0].html
-    assert hunk.lines[1].html == ""
+
+
+def test_an_end_of_line_is_shown_where_it_changes(highlighter: Highlighter) -> None:
+    (file,) = read_files(make_patch("a.txt", "one\r", "two\r"))
+    [hunk], _ = show_hunks(file, highlighter)
+    assert [line.html for line in hunk.lines] == ["one", "two"]
+    (file,) = read_files(make_patch("a.txt", "one\r", "two"))
+    [hunk], _ = show_hunks(file, highlighter)
+    assert [line.html for line in hunk.lines] == ["one‹U+000D›", "two"]
 
 
 def test_long_lines_and_files_say_what_is_left_out(highlighter: Highlighter) -> None:
@@ -113,9 +123,8 @@ def test_long_lines_and_files_say_what_is_left_out(highlighter: Highlighter) -> 
 
 def test_the_changes_that_were_shown_last_are_kept() -> None:
     store = ChangeStore()
-    shown = [
-        store.show(Beginning(make_patch(f"{n}.py", "x"), is_whole=True)) for n in range(KEPT + 1)
-    ]
+    line = "x" * (KEPT // 2)
+    shown = [store.show(Beginning(make_patch(f"{n}.py", line), is_whole=True)) for n in range(2)]
     assert store.find(shown[0].id, 0) is None
     assert store.find(shown[1].id, 1) is None
     found = store.find(shown[1].id, 0)
