@@ -36,7 +36,7 @@ ESCAPES = {
 NOWHERE = "/dev/null"
 
 
-class LineKind(StrEnum):
+class DiffLineKind(StrEnum):
     r"""Kind of a changed file's line. A NOTE is git's own word, such as `\ No newline …`."""
 
     ADDED = "added"
@@ -45,14 +45,19 @@ class LineKind(StrEnum):
     NOTE = "note"
 
 
-SIGNS = {b"+": LineKind.ADDED, b"-": LineKind.REMOVED, b" ": LineKind.SAME, b"": LineKind.SAME}
+SIGNS = {
+    b"+": DiffLineKind.ADDED,
+    b"-": DiffLineKind.REMOVED,
+    b" ": DiffLineKind.SAME,
+    b"": DiffLineKind.SAME,
+}
 """Kinds by the sign before a line. Some forges and mails drop the blank of an empty line."""
 
 
 class ChangedLine(Struct, frozen=True):
     """Line of a hunk without its sign. `old` and `new` count from 1, 0 where it has no number."""
 
-    kind: LineKind
+    kind: DiffLineKind
     text: str
     old: int = 0
     new: int = 0
@@ -122,8 +127,8 @@ def _read_file(part: list[bytes]) -> ChangedFile:
         change=_find_change(told, old, new),
         hunks=hunks,
         notes=tuple(_list_notes(head[1:], is_binary=is_binary)),
-        added=kinds.count(LineKind.ADDED),
-        removed=kinds.count(LineKind.REMOVED),
+        added=kinds.count(DiffLineKind.ADDED),
+        removed=kinds.count(DiffLineKind.REMOVED),
         is_binary=is_binary,
         digest=_digest(part),
     )
@@ -218,21 +223,21 @@ def _read_hunk(head: bytes, body: list[bytes]) -> Hunk:
 def _number_lines(body: list[bytes], old: int, new: int) -> Iterator[ChangedLine]:
     for line in body:
         match kind := _find_kind(line):
-            case LineKind.ADDED:
+            case DiffLineKind.ADDED:
                 yield ChangedLine(kind, _decode(line[1:]), new=new)
                 new += 1
-            case LineKind.REMOVED:
+            case DiffLineKind.REMOVED:
                 yield ChangedLine(kind, _decode(line[1:]), old=old)
                 old += 1
-            case LineKind.SAME:
+            case DiffLineKind.SAME:
                 yield ChangedLine(kind, _decode(line[1:]), old, new)
                 old, new = old + 1, new + 1
-            case LineKind.NOTE:
+            case DiffLineKind.NOTE:
                 yield ChangedLine(kind, _decode(line))
 
 
-def _find_kind(line: bytes) -> LineKind:
-    return SIGNS.get(line[:1], LineKind.NOTE)
+def _find_kind(line: bytes) -> DiffLineKind:
+    return SIGNS.get(line[:1], DiffLineKind.NOTE)
 
 
 def _decode(text: bytes) -> str:

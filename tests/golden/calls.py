@@ -65,7 +65,7 @@ GETS: dict[str, tuple[str, ...]] = {
 PARTS = ("story", "messages", "diff", "unpushed", "documents", "screen", "pull", "desk", "news")
 
 PAGES: dict[str, tuple[str, ...]] = {
-    "page/overview.txt": ("/", "/page/changes?since=", "/page/feed?span=7d", "/page/brake"),
+    "page/overview.txt": ("/", "/page/changes?since=", "/page/timeline?span=7d", "/page/brake"),
     "page/sessions.txt": tuple(f"/page/session/{one}" for one in SHOWN),
     "page/parts.txt": (
         *(f"/page/session/dev-harb-2/{part}" for part in PARTS),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.views.change import ChangedFile, LineKind, read_files
+from sm.views.change import ChangedFile, DiffLineKind, read_files
 from tests.chance import dice
 from tests.helpers import git
 
@@ -157,7 +157,7 @@ def test_a_line_behind_those_that_are_counted_is_shown() -> None:
     patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n+hidden?\nunknown\n"
     (file,) = read_files(patch)
     kinds = [(line.kind, line.text) for line in file.hunks[0].lines]
-    assert kinds[2:] == [(LineKind.ADDED, "hidden?"), (LineKind.NOTE, "unknown")]
+    assert kinds[2:] == [(DiffLineKind.ADDED, "hidden?"), (DiffLineKind.NOTE, "unknown")]
     assert file.added == 2
 
 

@@ -20,10 +20,10 @@ from sm.plugins.page import (
     act_form,
     brake_page,
     changes_page,
-    feed_page,
     login_page,
     overview_page,
     session_page,
+    timeline_page,
 )
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_reader import BoardReader
@@ -55,7 +55,7 @@ WAYS = (
     *changes_page.ROUTES,
     *terminal_page.ROUTES,
     *numbers_page.ROUTES,
-    *feed_page.ROUTES,
+    *timeline_page.ROUTES,
     *brake_page.ROUTES,
     *act_form.ROUTES,
     *login_page.ROUTES,

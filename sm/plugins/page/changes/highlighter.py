@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from sm.helper.lines import Lines, WireError, decode_line, encode_line
 from sm.plugins.page.changes import lexing
-from sm.plugins.page.changes.lexing import Code, Coloured
+from sm.plugins.page.changes.lexing import CodeText, Coloured
 
 LONGEST_S, START_S = 1.5, 5.0
 """Time for one text, in seconds, and for the start of the process."""
@@ -45,12 +45,12 @@ class Highlighter:
         text = "\n".join(lines)
         if len(text) <= MOST and all(len(line) <= WIDEST for line in lines):
             with self._lock:
-                found = self._ask(Code(name, text))
+                found = self._ask(CodeText(name, text))
             if found and found.lines and len(found.lines) == len(lines):
                 return [Markup(line) for line in found.lines]  # noqa: S704 - Pygments escapes
         return [escape(line) for line in lines]
 
-    def _ask(self, code: Code) -> Coloured | None:
+    def _ask(self, code: CodeText) -> Coloured | None:
         line = encode_line(code)
         if len(line) > lexing.LIMIT:
             return None

@@ -17,7 +17,7 @@ LIMIT = 400_000
 """Greatest length of a line, in bytes."""
 
 
-class Code(Struct, frozen=True):
+class CodeText(Struct, frozen=True):
     """Text of a file, or of a part of one, with the file's name."""
 
     name: str
@@ -30,7 +30,7 @@ class Coloured(Struct, frozen=True):
     lines: list[str] | None
 
 
-def colour(code: Code) -> Coloured:
+def colour(code: CodeText) -> Coloured:
     """Colour the code: classes as Pygments names them in its short names."""
     from pygments import highlight
     from pygments.formatters.html import HtmlFormatter
@@ -49,7 +49,7 @@ def colour(code: Code) -> Coloured:
 def main() -> None:
     """Answer each line with one."""
     while line := sys.stdin.buffer.readline(LIMIT):
-        pass_on(encode_line(colour(decode_line(line, Code))))
+        pass_on(encode_line(colour(decode_line(line, CodeText))))
 
 
 if __name__ == "__main__":

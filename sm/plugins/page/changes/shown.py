@@ -14,7 +14,7 @@ from sm.adapters.process import Beginning
 from sm.base.text import format_count, name_hidden
 from sm.plugins.page.changes.generated import is_generated
 from sm.plugins.page.changes.highlighter import Highlighter
-from sm.views.change import ChangedFile, FileChange, Hunk, LineKind, read_files
+from sm.views.change import ChangedFile, DiffLineKind, FileChange, Hunk, read_files
 
 BYTES = 2_000_000
 """Bytes of a patch that are read."""
@@ -33,7 +33,7 @@ USUAL = ("new file mode 100644", "deleted file mode 100644")
 class ShownLine(Struct, frozen=True):
     """Line of a file: its numbers, 0 for none, and its text as HTML."""
 
-    kind: LineKind
+    kind: DiffLineKind
     old: int
     new: int
     html: Markup
@@ -73,7 +73,7 @@ class ShownFile(Struct, frozen=True):
         return self.path.rpartition("/")[2]
 
 
-class ShownChange(Struct, frozen=True):
+class ShownPatch(Struct, frozen=True):
     """Change with its files. `id` names it to the store; `left_out` says what is not shown."""
 
     id: str
@@ -89,12 +89,12 @@ class ShownChange(Struct, frozen=True):
         return f"{format_count(len(self.files), 'file')}, +{more:,} −{less:,}"
 
 
-def show_change(found: Beginning) -> tuple[ShownChange, tuple[ChangedFile, ...]]:
+def show_change(found: Beginning) -> tuple[ShownPatch, tuple[ChangedFile, ...]]:
     """Make what is shown of a patch, and the files that it was made of."""
     files = read_files(found.data)
     digest = hashlib.sha256(found.data).hexdigest()[:24]
     shown = tuple(_show_files(files))
-    return ShownChange(digest, shown, _tell_left_out(found)), files
+    return ShownPatch(digest, shown, _tell_left_out(found)), files
 
 
 def _show_files(files: Sequence[ChangedFile]) -> Iterator[ShownFile]:
@@ -143,13 +143,13 @@ def show_hunks(file: ChangedFile, highlighter: Highlighter) -> tuple[list[ShownH
 
 def _show_hunk(path: str, hunk: Hunk, highlighter: Highlighter) -> ShownHunk:
     """Colour the old and the new lines by themselves: each is code, and both together are none."""
-    ends = {line.text.endswith("\r") for line in hunk.lines if line.kind is not LineKind.NOTE}
+    ends = {line.text.endswith("\r") for line in hunk.lines if line.kind is not DiffLineKind.NOTE}
     # An end of line is told where it changes, and not where a whole file has it.
     shown = [line.text.removesuffix("\r") if len(ends) == 1 else line.text for line in hunk.lines]
     texts = [_cut(name_hidden(text)) for text in shown]
     made = [escape(text) for text in texts]
-    for other in (LineKind.REMOVED, LineKind.ADDED):
-        at = [n for n, line in enumerate(hunk.lines) if line.kind not in (other, LineKind.NOTE)]
+    for other in (DiffLineKind.REMOVED, DiffLineKind.ADDED):
+        at = [n for n, line in enumerate(hunk.lines) if line.kind not in (other, DiffLineKind.NOTE)]
         for n, line in zip(at, highlighter.colour(path, [texts[n] for n in at]), strict=True):
             made[n] = line
     lines = (
@@ -173,7 +173,7 @@ class ChangeStore:
         self._kept: OrderedDict[str, tuple[int, tuple[ChangedFile, ...]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def show(self, found: Beginning) -> ShownChange:
+    def show(self, found: Beginning) -> ShownPatch:
         """Show a patch, and keep its files."""
         shown, files = show_change(found)
         with self._lock:

@@ -395,7 +395,7 @@ class TimelineNode(Struct, frozen=True, rename="camel"):
     label: LabelName | None = None
 
 
-class Timeline(Struct, frozen=True):
+class PullTimeline(Struct, frozen=True):
     """The last such things of a kind."""
 
     nodes: list[TimelineNode | None] | None = None
@@ -412,8 +412,8 @@ class IssueNode(Struct, frozen=True, rename="camel"):
     author: Actor | None = None
     last_edited_at: str | None = None
     editor: Actor | None = None
-    renamed: Timeline | None = None
-    labelled: Timeline | None = None
+    renamed: PullTimeline | None = None
+    labelled: PullTimeline | None = None
 
 
 class Cost(Struct, frozen=True):

@@ -13,8 +13,8 @@ from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import has_words
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.route import Page, PageRoute, show
-from sm.views.feed import Feed, FeedEntry, FeedKind, read_feed
 from sm.views.numbers import name_day
+from sm.views.timeline import Timeline, TimelineEntry, TimelineKind, read_timeline
 
 DAY_S = 24 * 3600.0
 EVENING = 18
@@ -23,7 +23,7 @@ SPANS = {"night": "tonight", "1d": "24 hours", "3d": "3 days", "7d": "7 days", "
 """Spans of time, as the address has them, and what they are called."""
 
 
-class FeedChoice(Struct, frozen=True):
+class TimelineChoice(Struct, frozen=True):
     """Choice of the person: a span of `SPANS`, a project, a kind, and words."""
 
     span: str = "night"
@@ -31,7 +31,7 @@ class FeedChoice(Struct, frozen=True):
     kind: str = ""
     words: str = ""
 
-    def takes(self, entry: FeedEntry) -> bool:
+    def takes(self, entry: TimelineEntry) -> bool:
         """Whether the entry is chosen."""
         if self.project and entry.project != self.project:
             return False
@@ -51,44 +51,44 @@ def find_start(span: str, now: float) -> float:
     return evening
 
 
-async def show_feed(page: Page, request: Request, visitor: Visitor) -> Response:
+async def show_timeline(page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with what has happened in the span that was chosen."""
     choice = _read_choice(request)
 
     def make() -> Response:
         projects = [project.name for project in page.looks.list_projects()]
         since = find_start(choice.span, time.time())
-        feed = read_feed(page.looks.machine.root.journal, projects, since)
-        shown = Feed(tuple(filter(choice.takes, feed.entries)), feed.is_whole)
+        timeline = read_timeline(page.looks.machine.root.journal, projects, since)
+        shown = Timeline(tuple(filter(choice.takes, timeline.entries)), timeline.is_whole)
         board, _ = page.looks.read()
         return show(
-            "feed.html",
+            "timeline.html",
             visitor,
             choice=choice,
             since=since,
             spans=SPANS,
-            kinds=feed.count(),
+            kinds=timeline.count(),
             projects=projects,
             days=[
                 (day, list(found))
                 for day, found in itertools.groupby(shown.entries, lambda one: name_day(one.at))
             ],
-            feed=shown,
+            timeline=shown,
             at_work={row.id for row in board.rows},
         )
 
     return await page.read(make)
 
 
-def _read_choice(request: Request) -> FeedChoice:
+def _read_choice(request: Request) -> TimelineChoice:
     asked = request.query_params
     span, kind = asked.get("span", ""), asked.get("kind", "")
-    return FeedChoice(
+    return TimelineChoice(
         span=span if span in SPANS else "night",
         project=asked.get("project", ""),
-        kind=kind if kind in set(FeedKind) else "",
+        kind=kind if kind in set(TimelineKind) else "",
         words=asked.get("q", "")[:200],
     )
 
 
-ROUTES = (PageRoute(f"{BELOW}feed", show_feed, acts=False),)
+ROUTES = (PageRoute(f"{BELOW}timeline", show_timeline, acts=False),)

@@ -1,4 +1,4 @@
-"""Feed of events across sessions: merged, asked, failed, restarted, newest first.
+"""Timeline of events across sessions: merged, asked, failed, restarted, newest first.
 
 `read_news` of sm/views/news.py tells the same events as they happen.
 """
@@ -24,12 +24,12 @@ from sm.views import news
 from sm.views.trace import MERGED, OUTCOMES
 
 MOST = 500
-"""Entries of a feed; of more, the newest are shown."""
+"""Entries of a timeline; of more, the newest are shown."""
 CLOCK_S = 24 * 3600.0
 """Time by which a clock may have been set back between two events, in seconds."""
 
 
-class FeedKind(StrEnum):
+class TimelineKind(StrEnum):
     """Kind of what has happened, as a person filters it."""
 
     MERGED = "merged"
@@ -42,7 +42,7 @@ class FeedKind(StrEnum):
     ENDED = "ended"
 
 
-class FeedEntry(Struct, frozen=True):
+class TimelineEntry(Struct, frozen=True):
     """One thing that has happened, at `at` (seconds since 1970), to the session of that id.
 
     `name` is what people call the session; `project` and `title` are '', and `issue` is 0, where
@@ -50,7 +50,7 @@ class FeedEntry(Struct, frozen=True):
     """
 
     at: float
-    kind: FeedKind
+    kind: TimelineKind
     session: str
     name: str
     text: str
@@ -59,19 +59,19 @@ class FeedEntry(Struct, frozen=True):
     title: str = ""
 
 
-class Feed(Struct, frozen=True):
+class Timeline(Struct, frozen=True):
     """Entries since a moment, newest first; without `is_whole` there may be earlier ones."""
 
-    entries: tuple[FeedEntry, ...] = ()
+    entries: tuple[TimelineEntry, ...] = ()
     is_whole: bool = True
 
-    def count(self) -> dict[FeedKind, int]:
+    def count(self) -> dict[TimelineKind, int]:
         """Count the entries of each kind, in the order of the kinds."""
         counted = Counter(one.kind for one in self.entries)
-        return {kind: counted[kind] for kind in FeedKind if kind in counted}
+        return {kind: counted[kind] for kind in TimelineKind if kind in counted}
 
 
-def read_feed(path: Path, projects: Iterable[str], since: float) -> Feed:
+def read_timeline(path: Path, projects: Iterable[str], since: float) -> Timeline:
     """Read what the journal `path` tells of these projects, and of all other sessions, since then.
 
     Raises:
@@ -82,7 +82,7 @@ def read_feed(path: Path, projects: Iterable[str], since: float) -> Feed:
     found = list(itertools.islice(_list_entries(recent, tuple(projects)), MOST + 1))
     titles = _read_titles(path, {one.session for one in found if one.issue})
     shown = (structs.replace(one, title=titles.get(one.session, "")) for one in found[:MOST])
-    return Feed(tuple(shown), is_whole and len(found) <= MOST)
+    return Timeline(tuple(shown), is_whole and len(found) <= MOST)
 
 
 def _read_since(path: Path, since: float) -> tuple[list[Event], bool]:
@@ -96,7 +96,7 @@ def _read_since(path: Path, since: float) -> tuple[list[Event], bool]:
     return found, journal.is_read_whole(path)
 
 
-def _list_entries(found: Iterable[Event], projects: tuple[str, ...]) -> Iterator[FeedEntry]:
+def _list_entries(found: Iterable[Event], projects: tuple[str, ...]) -> Iterator[TimelineEntry]:
     for event in found:
         if not event.session:
             continue
@@ -105,47 +105,51 @@ def _list_entries(found: Iterable[Event], projects: tuple[str, ...]) -> Iterator
             continue
         project, issue = _find_issue(event.session, projects)
         name = f"{project}{'' if isinstance(issue, int) else ' '}{spell(issue)}" if issue else ""
-        yield FeedEntry(event.at, kind, event.session, name or event.session, text, project, issue)
+        yield TimelineEntry(
+            event.at, kind, event.session, name or event.session, text, project, issue
+        )
 
 
-def judge(event: Event) -> tuple[FeedKind | None, str]:
+def judge(event: Event) -> tuple[TimelineKind | None, str]:
     """Return of which kind an event is, and what it says; None if it is nothing to tell."""
     if why := news.find_need(event):
         assert isinstance(event, StepDone)
         failed = KINDS.get(event.row) in (NeedKind.FAILED, NeedKind.BLOCKED)
-        return (FeedKind.FAILED if failed else FeedKind.ASKED), why
+        return (TimelineKind.FAILED if failed else TimelineKind.ASKED), why
     return _find_kind(event), news.tell(event)
 
 
-def _find_kind(event: Event) -> FeedKind | None:
+def _find_kind(event: Event) -> TimelineKind | None:
     match event:
         case Decided(row=row):
             return BY_ROW.get(row)
         case events.Reply():
-            return FeedKind.ANSWERED
+            return TimelineKind.ANSWERED
         case events.RecoverAsked():
-            return FeedKind.RESTARTED
+            return TimelineKind.RESTARTED
         case events.Kill():
-            return FeedKind.ENDED
+            return TimelineKind.ENDED
         case StepDone(verb=StepVerb.OPEN_PULL):
-            return FeedKind.OFFERED
+            return TimelineKind.OFFERED
     return None
 
 
 BY_ROW = {
     **{
-        row: FeedKind.ENDED for row, told in OUTCOMES.items() if told != MERGED and row not in KINDS
+        row: TimelineKind.ENDED
+        for row, told in OUTCOMES.items()
+        if told != MERGED and row not in KINDS
     },
-    "merge-seen": FeedKind.MERGED,
-    "recover": FeedKind.RESTARTED,
-    "login-again": FeedKind.RESTARTED,
-    "ci-passed": FeedKind.JUDGED,
-    "ci-failed": FeedKind.JUDGED,
-    "review-red": FeedKind.JUDGED,
-    "review-changes": FeedKind.JUDGED,
-    "approved": FeedKind.JUDGED,
-    "approved-merge": FeedKind.JUDGED,
-    "conflict": FeedKind.JUDGED,
+    "merge-seen": TimelineKind.MERGED,
+    "recover": TimelineKind.RESTARTED,
+    "login-again": TimelineKind.RESTARTED,
+    "ci-passed": TimelineKind.JUDGED,
+    "ci-failed": TimelineKind.JUDGED,
+    "review-red": TimelineKind.JUDGED,
+    "review-changes": TimelineKind.JUDGED,
+    "approved": TimelineKind.JUDGED,
+    "approved-merge": TimelineKind.JUDGED,
+    "conflict": TimelineKind.JUDGED,
 }
 """Kinds of decisions, by row; `news.DECIDED` has their words."""
 

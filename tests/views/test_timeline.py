@@ -10,8 +10,8 @@ from msgspec import json, structs
 from sm.issues.rules.matrix import BY_NAME
 from sm.store import events, journal
 from sm.store.files import append_line
-from sm.views.feed import BY_ROW, MOST, Feed, FeedKind, read_feed
 from sm.views.news import DECIDED
+from sm.views.timeline import BY_ROW, MOST, Timeline, TimelineKind, read_timeline
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def record(path: Path, at: float, event: events.Event, session: str = "dev-shop-
     append_line(path, json.encode(told) + b"\n")
 
 
-def read(path: Path, since: float = 0.0) -> Feed:
-    return read_feed(path, ("shop", "a.b"), since)
+def read(path: Path, since: float = 0.0) -> Timeline:
+    return read_timeline(path, ("shop", "a.b"), since)
 
 
 def test_every_decision_that_is_told_has_a_kind() -> None:
@@ -47,19 +47,19 @@ def test_a_night_is_told_newest_first(path: Path) -> None:
     record(path, 80.0, events.StepDone(verb="comment", row="failed", text="It failed"), "dev-a_b-1")
     record(path, 90.0, events.Kill(), "s-0123abcd")
     record(path, 95.0, events.Monitor(state="started"))
-    feed = read(path)
-    assert [(one.name, one.kind, one.text) for one in feed.entries] == [
-        ("s-0123abcd", FeedKind.ENDED, "a person has ended its session"),
-        ("a.b#1", FeedKind.FAILED, "It failed"),
-        ("shop#7", FeedKind.MERGED, "merged"),
-        ("shop#7", FeedKind.RESTARTED, "its agent is gone, another one is started"),
-        ("shop#7", FeedKind.ANSWERED, "answered by ada"),
-        ("shop#7", FeedKind.ASKED, "Which colour?"),
-        ("shop#7", FeedKind.JUDGED, "CI failed, its agent is told"),
-        ("shop#7", FeedKind.OFFERED, "pull request #9 opened"),
+    timeline = read(path)
+    assert [(one.name, one.kind, one.text) for one in timeline.entries] == [
+        ("s-0123abcd", TimelineKind.ENDED, "a person has ended its session"),
+        ("a.b#1", TimelineKind.FAILED, "It failed"),
+        ("shop#7", TimelineKind.MERGED, "merged"),
+        ("shop#7", TimelineKind.RESTARTED, "its agent is gone, another one is started"),
+        ("shop#7", TimelineKind.ANSWERED, "answered by ada"),
+        ("shop#7", TimelineKind.ASKED, "Which colour?"),
+        ("shop#7", TimelineKind.JUDGED, "CI failed, its agent is told"),
+        ("shop#7", TimelineKind.OFFERED, "pull request #9 opened"),
     ]
-    assert {one.title for one in feed.entries if one.project == "shop"} == {"Mend it"}
-    assert feed.count()[FeedKind.MERGED] == 1
+    assert {one.title for one in timeline.entries if one.project == "shop"} == {"Mend it"}
+    assert timeline.count()[TimelineKind.MERGED] == 1
     assert [one.at for one in read(path, since=70.0).entries] == [90.0, 80.0, 70.0]
 
 
@@ -81,5 +81,9 @@ def test_what_the_journal_has_forgotten_is_not_called_all(path: Path) -> None:
 def test_of_very_much_the_newest_is_told(path: Path) -> None:
     for at in range(MOST + 1):
         record(path, at + 1.0, events.Decided(row="ci-passed"))
-    feed = read(path)
-    assert (len(feed.entries), feed.entries[0].at, feed.is_whole) == (MOST, MOST + 1.0, False)
+    timeline = read(path)
+    assert (len(timeline.entries), timeline.entries[0].at, timeline.is_whole) == (
+        MOST,
+        MOST + 1.0,
+        False,
+    )
